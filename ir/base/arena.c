@@ -1,0 +1,98 @@
+#include "ir/base/arena.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ALIGN = 16, FIRST_BLOCK = 64 * 1024 };
+
+struct ArenaBlock {
+    ArenaBlock *older;
+    size_t bytes;
+};
+
+_Static_assert(sizeof(ArenaBlock) % ALIGN == 0, "the first piece of a block is aligned");
+
+static size_t round_up(size_t bytes) { return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1); }
+
+void tg_arena_init(Arena *arena, const TgHost *host) { *arena = (Arena){.host = host}; }
+
+void tg_arena_deinit(Arena *arena) {
+    for (ArenaBlock *block = arena->blocks; block != NULL;) {
+        ArenaBlock *older = block->older;
+        tg_free(arena->host, block);
+        block = older;
+    }
+    *arena = (Arena){.host = arena->host};
+}
+
+/* Blocks double, so that their number stays small. */
+static void add_block(Arena *arena, size_t at_least) {
+    size_t bytes = arena->blocks ? arena->blocks->bytes * 2 : FIRST_BLOCK;
+    if (bytes < at_least + sizeof(ArenaBlock))
+        bytes = at_least + sizeof(ArenaBlock);
+    ArenaBlock *block = tg_new(arena->host, bytes);
+    if (block == NULL)
+        longjmp(arena->guard, 1);
+    *block = (ArenaBlock){.older = arena->blocks, .bytes = bytes};
+    arena->blocks = block;
+    arena->next = (char *)(block + 1);
+    arena->end = (char *)block + bytes;
+}
+
+void *tg_arena_alloc(Arena *arena, size_t bytes) {
+    if (bytes > SIZE_MAX / 4)
+        longjmp(arena->guard, 1);
+    size_t need = round_up(bytes ? bytes : 1);
+    if (need > (size_t)(arena->end - arena->next))
+        add_block(arena, need);
+    void *p = arena->next;
+    arena->next += need;
+    arena->bytes += need;
+    return memset(p, 0, need);
+}
+
+void *tg_arena_grow(Arena *arena, void *old, size_t old_bytes, size_t bytes) {
+    size_t had = round_up(old_bytes ? old_bytes : 1), need = round_up(bytes);
+    bool newest = old != NULL && (char *)old + had == arena->next;
+    if (newest && need >= had && need - had <= (size_t)(arena->end - arena->next)) {
+        memset(arena->next, 0, need - had);
+        arena->next += need - had;
+        arena->bytes += need - had;
+        return old;
+    }
+    void *p = tg_arena_alloc(arena, bytes);
+    if (old_bytes)
+        memcpy(p, old, old_bytes);
+    return p;
+}
+
+void *tg_arena_copy(Arena *arena, const void *from, size_t bytes) {
+    void *p = tg_arena_alloc(arena, bytes);
+    if (bytes)
+        memcpy(p, from, bytes);
+    return p;
+}
+
+char *tg_arena_str(Arena *arena, const char *text, size_t length) {
+    char *copy = tg_arena_alloc(arena, length + 1);
+    memcpy(copy, text, length);
+    return copy;
+}
+
+char *tg_arena_vprintf(Arena *arena, const char *format, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    char *text = tg_arena_alloc(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+char *tg_arena_printf(Arena *arena, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *text = tg_arena_vprintf(arena, format, args);
+    va_end(args);
+    return text;
+}

@@ -1,0 +1,255 @@
+/* The IR: a graph is a module of functions in SSA form that share persistent buffers, run-time scalars, types and kernels.
+
+   A node has one result and refers to operands that stand before it in its function, so a function's order is a topological
+   one. Nodes, operands and attributes live in the graph's arena; a pass reads one graph and appends to another through
+   ir/build.h. Uses are computed on demand (tg_uses). docs/ir.md has the grammar of the text form. */
+#ifndef TG_GRAPH_H
+#define TG_GRAPH_H
+
+#include "ir/base/diag.h"
+#include "ir/type.h"
+
+typedef enum Op {
+#define OP(name, ...) OP_##name,
+#include "ir/ops.def"
+#undef OP
+    OP_COUNT
+} Op;
+
+/* How mixed precision treats an op: takes the low type, needs f32, or follows its operands. */
+typedef enum CastClass { CAST_follow, CAST_low, CAST_f32 } CastClass;
+
+/* How fusion treats an op: a leaf that any kernel may hold; one element of the result from one of each operand; only an index
+   map; a reduction; a kernel of its own; a library's; a call at kernel level. */
+typedef enum FuseKind {
+    FUSE_leaf,
+    FUSE_point,
+    FUSE_view,
+    FUSE_reduce,
+    FUSE_alone,
+    FUSE_library,
+    FUSE_call,
+} FuseKind;
+
+typedef struct OpInfo {
+    const char *name;
+    int min_operands, max_operands; /* max -1: any */
+    const char *levels, *attrs;
+    CastClass cast;
+    FuseKind fuse;
+} OpInfo;
+
+const OpInfo *tg_op(Op op);
+Op tg_op_named(const char *name); /* OP_COUNT: no such op */
+
+typedef uint32_t NodeId; /* index into Func.nodes; node 0 is no node */
+
+typedef struct Ints {
+    const int64_t *at;
+    uint32_t count;
+} Ints;
+
+enum { TG_ATTR_LISTS = 5 };
+
+/* What a node carries besides operands and type; the op's `attrs` column says what is used. NULL where an op has none. */
+typedef struct Attr {
+    Ints list[TG_ATTR_LISTS];
+    double number;          /* #word; integers in it are exact to 2^53 */
+    const double *dense;    /* %word: row-major, as many as the type has elements; NULL: all are `number` */
+    uint64_t key;           /* !word */
+    uint32_t ref;           /* @word: index into Graph.buffers; $word: Graph.scalars; &word: Graph.funcs */
+    const char *text;       /* "word" */
+} Attr;
+
+typedef uint32_t LocsId; /* a set of source places; 0: none */
+
+typedef struct Node {
+    uint16_t op;
+    uint16_t operand_count;
+    TypeId type;
+    uint32_t operands; /* first of operand_count in Func.operands */
+    LocsId locs;
+    const Attr *attr;
+} Node;
+
+/* What a function gives: a named value, or a value that is stored to a persistent buffer when the function ends (all loads
+   see the old value). */
+typedef enum ResultKind { RESULT_VALUE, RESULT_STORE } ResultKind;
+typedef struct Result {
+    ResultKind kind;
+    NodeId node;
+    const char *name; /* RESULT_VALUE: field, export or kernel output; RESULT_STORE: NULL */
+    uint32_t buffer;  /* RESULT_STORE: index into Graph.buffers */
+    LocsId locs;
+} Result;
+
+/* What a function is for; the name says it too (objective, update, init, scalars, pre.0, micro, tail, eval.micro, fields,
+   export.NAME, kernel.N). */
+typedef enum FuncKind {
+    FUNC_OBJECTIVE, /* model: the objective with `training` true; values: the fields; stores: states */
+    FUNC_OBJECTIVE_EVAL, /* model: the same with `training` false */
+    FUNC_UPDATE,    /* model: loads of parameters and optimizer states, gradient leaves; stores */
+    FUNC_INIT,      /* stores every persistent buffer's first value */
+    FUNC_SCALARS,   /* values: f64, one per computed scalar, in the order of Graph.scalars */
+    FUNC_PRE,       /* per level of parameter-free batch sums */
+    FUNC_MICRO,
+    FUNC_TAIL,
+    FUNC_EVAL_MICRO,
+    FUNC_FIELDS,     /* what follows the batch sums, in training */
+    FUNC_EVAL_FIELDS, /* the same over the whole validation set */
+    FUNC_EXPORT,
+    FUNC_KERNEL,    /* the body of a kernel: args are its inputs, values its outputs */
+} FuncKind;
+
+typedef struct FuncArg {
+    const char *name;
+    TypeId type;
+    Loc loc;
+} FuncArg;
+
+typedef struct Func {
+    FuncKind kind;
+    const char *name;
+    Vec(FuncArg) args;
+    Vec(Node) nodes; /* nodes.at[0] is no node */
+    Vec(NodeId) operands;
+    Vec(Result) results;
+} Func;
+
+typedef enum BufferClass {
+    BUFFER_PARAM,
+    BUFFER_STATE,     /* a module's `state` */
+    BUFFER_OPTIMIZER, /* optimizer.<path>.<state> */
+    BUFFER_SUM,       /* accumulator of a batch sum over micro-batches: one copy per lane */
+} BufferClass;
+
+typedef struct Buffer {
+    const char *name; /* its path: net.fc1.weight */
+    TypeId type;      /* never has B */
+    BufferClass class;
+    bool frozen;      /* a parameter that is not trained */
+    Loc loc;
+} Buffer;
+
+typedef enum ScalarClass {
+    SCALAR_BUILTIN,  /* step, total_steps, epoch; records: those in the batch over all ranks (in eval: in the set);
+                        lane_start: 1 in the first micro-batch of a lane; good: see TAIL */
+    SCALAR_SETTING,  /* a run-time setting, named by its path: optimizer.lr.peak */
+    SCALAR_COMPUTED, /* a value of the function `scalars` */
+} ScalarClass;
+
+/* A run-time scalar, f64. */
+typedef struct Scalar {
+    const char *name;
+    ScalarClass class;
+    double value; /* a setting's default */
+    Loc loc;
+} Scalar;
+
+/* A field of the data block's record: an argument of objective and micro. */
+typedef struct DataField {
+    const char *name, *reader; /* reader: idx, csv, text, ... */
+    TypeId type;               /* with B */
+    const char *path;          /* as written in the source */
+    const char *const *columns; /* csv */
+    uint32_t column_count;
+    Loc loc;
+} DataField;
+
+typedef struct Split {
+    const char *name; /* "" : all */
+    double share;     /* 0 .. 1 */
+} Split;
+
+/* A data set that training or validation reads: fields in the order of the objective's arguments. */
+typedef struct DataSet {
+    const char *name; /* Digits */
+    const char *split; /* "train", or "" for all */
+    Vec(DataField) fields;
+    Vec(Split) splits;
+    bool by_runs; /* splits of a text are runs */
+} DataSet;
+
+/* A compile-time or run-time setting as the program's manifest reports it. */
+typedef struct Setting {
+    const char *name;
+    const char *value;  /* as text */
+    const char *origin; /* "digits.tg:39", "default", "--set" */
+    bool runtime;       /* a program takes --set for it */
+} Setting;
+
+typedef struct Training {
+    DataSet train, validate; /* validate.name NULL: none */
+    int64_t batch, micro, lanes;
+    int64_t steps, epochs;   /* one of them is 0 */
+    bool shuffle;
+    double clip_norm;        /* 0: none */
+    int32_t clip_scalar;     /* index into scalars of the setting clip_norm, or -1 */
+    uint64_t seed;
+    const char *loss;        /* name of the field that is minimised: "loss" */
+} Training;
+
+typedef enum Level { LEVEL_MODEL, LEVEL_STEP, LEVEL_KERNEL } Level;
+
+typedef struct Graph {
+    Arena *arena;
+    const Sources *sources;
+    Types types;
+    Level level;
+    const char *path; /* of the .tg file */
+    Vec(Func *) funcs;
+    Vec(Buffer) buffers;
+    Vec(Scalar) scalars;
+    Vec(Setting) settings;
+    Training training;
+    Vec(Loc) loc_items;  /* sets of places, as chains: see tg_locs_add */
+    Vec(uint32_t) loc_next;
+    Map strings; /* interned names: equal text is one pointer */
+} Graph;
+
+Graph *tg_graph_new(Arena *arena, const Sources *sources, Level level);
+/* A new graph with the same sources, types, buffers, scalars, settings, training and places, and no functions: where a pass
+   begins. TypeIds, LocsIds, buffer and scalar indices stay valid. */
+Graph *tg_graph_like(Arena *arena, const Graph *graph, Level level);
+Func *tg_func_new(Graph *graph, FuncKind kind, const char *name);
+Func *tg_func_find(const Graph *graph, FuncKind kind, const char *name); /* name NULL: the first of the kind */
+const char *tg_intern(Graph *graph, const char *text);
+
+static inline const Node *tg_node(const Func *func, NodeId id) { return &func->nodes.at[id]; }
+static inline NodeId tg_operand(const Func *func, const Node *node, uint32_t i) {
+    return func->operands.at[node->operands + i];
+}
+static inline const Type *tg_node_type(const Graph *graph, const Func *func, NodeId id) {
+    return tg_type_of(&graph->types, func->nodes.at[id].type);
+}
+
+int32_t tg_buffer_find(const Graph *graph, const char *name); /* -1: none */
+int32_t tg_scalar_find(const Graph *graph, const char *name);
+uint32_t tg_buffer_add(Graph *graph, Buffer buffer);
+uint32_t tg_scalar_add(Graph *graph, Scalar scalar); /* the existing one if the name is known */
+
+/* Sets of source places, kept through every pass. */
+LocsId tg_locs_one(Graph *graph, Loc loc);
+LocsId tg_locs_union(Graph *graph, LocsId a, LocsId b); /* at most 8 places are kept */
+Loc tg_locs_first(const Graph *graph, LocsId locs);
+/* Writes up to `max` places to `out`, returns how many. */
+uint32_t tg_locs_list(const Graph *graph, LocsId locs, Loc *out, uint32_t max);
+
+/* Uses of each node: uses.at[first[n] .. first[n + 1]) are the nodes that read node n; result_uses counts Func.results. */
+typedef struct Uses {
+    uint32_t *first;
+    NodeId *at;
+    uint32_t *result_uses;
+} Uses;
+Uses tg_uses(Arena *arena, const Func *func);
+
+/* Text form: print -> parse -> print is the identity. The parser reports through `diags`. */
+void tg_graph_print(Str *to, const Graph *graph);
+void tg_func_print(Str *to, const Graph *graph, const Func *func);
+TG_CHECKED Status tg_graph_parse(Arena *arena, Diags *diags, Sources *sources, const char *path, const char *text,
+                                 size_t length, Graph **graph);
+
+/* Rules of the graph's level; the first violation is reported as an internal error with the node's text. */
+TG_CHECKED Status tg_graph_verify(const Graph *graph, Diags *diags);
+
+#endif

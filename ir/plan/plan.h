@@ -1,0 +1,174 @@
+/* The plan: what a compiled program replays. The one thing that codegen and runtime share.
+
+   In memory it is this struct; on disk and in a program a versioned binary (tg_plan_write, tg_plan_read: every offset, count and
+   index is checked, a damaged plan is TG_INTERNAL with the reason). tg_plan_print is its one text form. */
+#ifndef TG_PLAN_H
+#define TG_PLAN_H
+
+#include "ir/base/arena.h"
+#include "ir/base/status.h"
+#include "ir/base/str.h"
+#include "ir/plan/dtype.h"
+
+enum { TG_PLAN_VERSION = 1, TG_PLAN_RANK = 8 };
+
+typedef enum PlanBufferClass {
+    PLAN_PARAM,
+    PLAN_STATE,
+    PLAN_OPTIMIZER,
+    PLAN_SUM,    /* accumulators over micro-batches: `lanes` copies, one after the other, `lane_bytes` apart */
+    PLAN_INPUT,  /* a field of the batch, or an export's argument: filled before the function runs; padding rows are zero */
+    PLAN_OUTPUT, /* a named result of a function */
+    PLAN_CONST,  /* filled from TgPlan.data once */
+    PLAN_TEMP,
+    PLAN_SCRATCH, /* of a dot's pieces */
+} PlanBufferClass;
+
+typedef struct PlanBuffer {
+    const char *name; /* parameters, states, inputs, outputs; else "" */
+    PlanBufferClass class;
+    DType dtype;
+    uint8_t rank;
+    int64_t dims[TG_PLAN_RANK]; /* capacity in place of B */
+    int32_t batch_axis;         /* the dimension whose size is capacity x row_size, or -1 */
+    int64_t row_size;           /* elements of that dimension per record */
+    int64_t offset, bytes;      /* in the arena; offset is a multiple of 64. SUM: of lane 0 */
+    int64_t lanes, lane_bytes;  /* SUM; else 1, 0 */
+    int64_t data_offset;        /* CONST: into TgPlan.data */
+    bool frozen;
+} PlanBuffer;
+
+typedef enum PlanStepKind { STEP_KERNEL, STEP_DOT, STEP_COPY } PlanStepKind;
+
+/* A place in the source: line 0 none. */
+typedef struct PlanLine {
+    const char *file;
+    uint32_t line, column;
+} PlanLine;
+
+enum { TG_PLAN_LINES = 4, TG_PLAN_STEP_BUFFERS = 64 };
+
+typedef struct PlanStep {
+    PlanStepKind kind;
+    const char *label; /* ops in it, for profiles and messages: "dot", "exp+reduce_sum" */
+    uint32_t index;    /* KERNEL: into kernels; DOT: into dots */
+    int64_t tiles;     /* KERNEL: calls cover [0, tiles) */
+    uint32_t buffer_first, buffer_count; /* into TgPlan.step_buffers. KERNEL: inputs then outputs. DOT: a, b, [bias], out,
+                                            [scratch]. COPY: from, to */
+    uint32_t line_count;
+    PlanLine lines[TG_PLAN_LINES];
+    double bytes, flops;
+} PlanStep;
+
+/* A step's operand: a buffer, and which lane of a SUM: TG_LANE_CURRENT is the lane of the micro-batch that runs. */
+enum { TG_LANE_CURRENT = -1 };
+typedef struct PlanOperand {
+    uint32_t buffer;
+    int32_t lane;
+    int64_t byte_offset; /* a view that begins inside the buffer */
+} PlanOperand;
+
+/* out[g][m][n] = sum over k of a[g][m][k] * b[g][k][n] (+ bias[n]); strides in elements. A `rows_m` dot has B in m,
+   `rows_k` in k: sizes are for the capacity. K is cut into `pieces` equal parts, each one library call into scratch [pieces][g][m][n], added
+   in a binary tree (neighbours first). One task is one library call of tile_m x tile_n. */
+typedef struct PlanDot {
+    DType dtype, out_dtype;
+    int64_t groups, m, n, k;
+    int64_t a_group, a_m, a_k, b_group, b_k, b_n, out_group, out_m; /* out_n is 1 */
+    bool bias, rows_m, rows_k;
+    int64_t pieces, tile_m, tile_n;
+    uint32_t variant; /* row of codegen/dnn.def */
+} PlanDot;
+
+typedef enum PlanFuncKind {
+    PLAN_INIT, PLAN_SCALARS, PLAN_PRE, PLAN_MICRO, PLAN_TAIL, PLAN_FIELDS, PLAN_EVAL_MICRO, PLAN_EVAL_FIELDS, PLAN_EXPORT,
+} PlanFuncKind;
+
+/* A named value of a function: in an OUTPUT buffer. */
+typedef struct PlanResult {
+    const char *name;
+    uint32_t buffer;
+} PlanResult;
+
+typedef struct PlanFunc {
+    PlanFuncKind kind;
+    const char *name;
+    int64_t capacity; /* rows that one run takes: micro; exports have a function for 1 and one for micro */
+    uint32_t step_first, step_count;
+    uint32_t input_first, input_count;   /* into TgPlan.inputs: buffers, in the order of the arguments */
+    uint32_t result_first, result_count; /* into TgPlan.results */
+} PlanFunc;
+
+typedef enum PlanScalarClass { PLAN_SCALAR_BUILTIN, PLAN_SCALAR_SETTING, PLAN_SCALAR_COMPUTED } PlanScalarClass;
+typedef struct PlanScalar {
+    const char *name;
+    PlanScalarClass class;
+    double value; /* a setting's default */
+} PlanScalar;
+
+typedef struct PlanField {
+    const char *name, *reader, *path, *columns; /* columns: separated by newlines */
+    DType dtype;
+    uint8_t rank;
+    int64_t dims[TG_PLAN_RANK]; /* of one record */
+    bool bounded;               /* the values must lie in [low, high) or be `also` */
+    bool has_also;
+    int64_t low, high, also;
+    PlanLine line;
+} PlanField;
+
+typedef struct PlanSplit {
+    const char *name;
+    double share;
+} PlanSplit;
+
+typedef struct PlanDataSet {
+    const char *name;  /* "": none */
+    const char *split; /* "": all */
+    uint32_t field_first, field_count;
+    uint32_t split_first, split_count; /* 0: the set is not split */
+    bool by_runs;
+} PlanDataSet;
+
+typedef struct PlanSetting {
+    const char *name, *value, *origin;
+    bool runtime;
+} PlanSetting;
+
+typedef struct TgPlan {
+    int64_t arena_bytes;      /* all buffers; the highest byte that a run touches is below it */
+    int64_t persistent_bytes; /* of them: parameters, states, optimizer */
+    PlanBuffer *buffers;         uint32_t buffer_count;
+    PlanStep *steps;             uint32_t step_count;
+    PlanOperand *step_buffers;   uint32_t step_buffer_count;
+    PlanDot *dots;               uint32_t dot_count;
+    PlanFunc *funcs;             uint32_t func_count;
+    uint32_t *inputs;            uint32_t input_count;
+    PlanResult *results;         uint32_t result_count;
+    PlanScalar *scalars;         uint32_t scalar_count;
+    PlanField *fields;           uint32_t field_count;
+    PlanSplit *splits;           uint32_t split_count;
+    PlanSetting *settings;       uint32_t setting_count;
+    PlanDataSet train, validate;
+    unsigned char *data;         uint64_t data_bytes; /* of CONST buffers */
+    uint32_t kernel_count;
+    int64_t batch, micro, lanes, steps_wanted, epochs;
+    bool shuffle;
+    uint64_t seed;
+    const char *source_path, *source_directory; /* of the .tg file; data paths are relative to the directory */
+    const char *model_text;   /* graph@step as text: what `tgc replay` compiles unfused */
+    const char *loss;         /* field that is minimised */
+    const char *clip_setting; /* "" or the setting that holds clip_norm */
+    const char *tgc, *library_directory; /* of the compiler that wrote it: its path, and where the plugins lie */
+    const char *cpu;          /* features the kernels were compiled for: "host" names and flags */
+} TgPlan;
+
+TG_CHECKED Status tg_plan_write(Str *to, const TgPlan *plan);
+TG_CHECKED Status tg_plan_read(Arena *arena, const void *data, size_t bytes, TgPlan **plan, const char **why);
+void tg_plan_print(Str *to, const TgPlan *plan);
+
+static inline void *tg_plan_address(const PlanBuffer *buffer, char *arena, int64_t lane) {
+    return arena + buffer->offset + lane * buffer->lane_bytes;
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* Passes: each reads an immutable graph and appends to a new one. The runner verifies, times, dumps and blames. */
+#ifndef TG_PASS_H
+#define TG_PASS_H
+
+#include "ir/build.h"
+
+/* What --validate may assume of a pass (the reference evaluator runs before and after it and compares). */
+typedef enum PassEffect {
+    EFFECT_KEEPS,   /* every value keeps its bits */
+    EFFECT_ADDS,    /* adds functions or results; those that were there keep their values */
+    EFFECT_REPLACES, /* functions become others (autodiff, batch): compared through a whole step */
+    EFFECT_ROUNDS,  /* values change by rounding */
+} PassEffect;
+
+typedef struct PassContext {
+    Arena *arena;
+    Diags *diags;
+    bool fold; /* for tg_builder */
+    bool fuse; /* off: every node is a kernel of its own, bits are the same */
+} PassContext;
+
+typedef Status PassRun(PassContext *context, const Graph *in, Graph **out);
+
+typedef struct PassInfo {
+    const char *name, *summary;
+    PassRun *run;
+    Level from, to;
+    PassEffect effect;
+} PassInfo;
+
+enum {
+#define PASS(name, ...) PASS_##name,
+#include "passes/passes.def"
+#undef PASS
+    PASS_COUNT
+};
+const PassInfo *tg_pass(int pass);
+int tg_pass_named(const char *name); /* -1: none */
+
+typedef struct PassOptions {
+    bool no_fold, no_fuse;
+    bool verify_each;            /* default true: see tg_pass_options */
+    bool validate;
+    bool time_report;
+    const char *print_after;        /* pass name or "all" */
+    const char *print_after_change; /* likewise, only when it changed something */
+    const char *disable[16];
+    uint32_t disabled;
+    FILE *dump;                  /* where dumps and the time report go: stderr */
+    const char *crash_directory; /* reproducers; "." */
+} PassOptions;
+PassOptions tg_pass_options(void);
+
+/* Runs the named passes ("a,b") in order; on an internal failure writes a reproducer and names it. */
+TG_CHECKED Status tg_passes_run(PassContext *context, const PassOptions *options, const char *names, const Graph *in,
+                                Graph **out);
+/* The pipeline of phases.c up to `until` (a pass name, or NULL: all). */
+TG_CHECKED Status tg_phases_run(PassContext *context, const PassOptions *options, const char *until, const Graph *in,
+                                Graph **out);
+
+#endif
