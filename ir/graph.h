@@ -128,6 +128,7 @@ typedef struct Buffer {
     TypeId type;      /* never has B */
     BufferClass class;
     bool frozen;      /* a parameter that is not trained */
+    int64_t lanes;    /* BUFFER_SUM: copies; else 0 */
     Loc loc;
 } Buffer;
 

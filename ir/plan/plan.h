@@ -163,6 +163,9 @@ typedef struct TgPlan {
     const char *cpu;          /* features the kernels were compiled for: "host" names and flags */
 } TgPlan;
 
+/* Indices, ranges and sizes fit each other; otherwise TG_INTERNAL and the reason in `*why`. */
+TG_CHECKED Status tg_plan_check(Arena *arena, const TgPlan *plan, const char **why);
+/* Checks first: what is written can be read. */
 TG_CHECKED Status tg_plan_write(Str *to, const TgPlan *plan);
 TG_CHECKED Status tg_plan_read(Arena *arena, const void *data, size_t bytes, TgPlan **plan, const char **why);
 void tg_plan_print(Str *to, const TgPlan *plan);
