@@ -1,0 +1,166 @@
+/* What must hold in a plan so that replaying it touches nothing outside the arena. */
+#include "ir/plan/plan.h"
+
+typedef struct Checker {
+    Arena *arena;
+    const TgPlan *plan;
+    const char *why;
+} Checker;
+
+__attribute__((format(printf, 3, 4)))
+static void require(Checker *c, bool holds, const char *format, ...) {
+    if (holds || c->why)
+        return;
+    va_list args;
+    va_start(args, format);
+    c->why = tg_arena_printf(c->arena, "damaged plan: %s", tg_arena_vprintf(c->arena, format, args));
+    va_end(args);
+}
+
+static bool in_range(uint64_t first, uint64_t count, uint64_t all) { return first <= all && count <= all - first; }
+
+/* The product of non-negative sizes, or -1 when one is negative or the product passes 2^63 - 1. */
+static int64_t product(const int64_t *sizes, uint32_t count, int64_t start) {
+    int64_t all = start;
+    for (uint32_t i = 0; i < count; i++)
+        if (sizes[i] < 0 || __builtin_mul_overflow(all, sizes[i], &all))
+            return -1;
+    return all;
+}
+
+static void check_buffer(Checker *c, uint32_t index) {
+    const PlanBuffer *b = &c->plan->buffers[index];
+    require(c, b->rank <= TG_PLAN_RANK, "buffer %u has rank %u", index, b->rank);
+    if (c->why)
+        return;
+    int64_t bytes = product(b->dims, b->rank, tg_dtype(b->dtype)->bytes);
+    require(c, bytes >= 0 && bytes <= b->bytes, "buffer %u is smaller than its elements", index);
+    require(c, b->batch_axis >= -1 && b->batch_axis < b->rank && b->row_size >= 0, "buffer %u has no such batch axis", index);
+    require(c, b->offset >= 0 && b->offset % 64 == 0, "buffer %u has offset %lld", index, (long long)b->offset);
+    bool lanes_fit = b->lanes >= 1 && (b->lanes == 1 || b->lane_bytes >= b->bytes);
+    require(c, lanes_fit, "buffer %u has lanes that overlap", index);
+    int64_t end;
+    bool fits = lanes_fit && b->lane_bytes >= 0 && !__builtin_mul_overflow(b->lanes - 1, b->lane_bytes, &end) &&
+                !__builtin_add_overflow(end, b->offset, &end) && !__builtin_add_overflow(end, b->bytes, &end) &&
+                end <= c->plan->arena_bytes;
+    require(c, fits, "buffer %u ends past the arena", index);
+    if (b->class == PLAN_CONST)
+        require(c, b->data_offset >= 0 && in_range((uint64_t)b->data_offset, (uint64_t)b->bytes, c->plan->data_bytes),
+                "buffer %u has no such constant data", index);
+}
+
+static void check_operand(Checker *c, uint32_t index) {
+    const PlanOperand *o = &c->plan->step_buffers[index];
+    require(c, o->buffer < c->plan->buffer_count, "operand %u names no buffer", index);
+    if (c->why)
+        return;
+    const PlanBuffer *b = &c->plan->buffers[o->buffer];
+    require(c, o->lane >= TG_LANE_CURRENT && o->lane < b->lanes, "operand %u names no lane", index);
+    require(c, o->byte_offset >= 0 && o->byte_offset <= b->bytes, "operand %u begins past its buffer", index);
+}
+
+/* Elements of `strides` steps over `sizes` lie inside the operand. */
+static void check_reach(Checker *c, uint32_t step, const PlanOperand *o, DType dtype, const int64_t sizes[3],
+                        const int64_t strides[3]) {
+    int64_t last = 0;
+    bool fits = true;
+    for (int i = 0; i < 3; i++) {
+        int64_t reach;
+        if (sizes[i] == 0)
+            return;
+        fits = fits && strides[i] >= 0 && !__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) &&
+               !__builtin_add_overflow(last, reach, &last);
+    }
+    int64_t bytes;
+    fits = fits && !__builtin_add_overflow(last, 1, &last) && !__builtin_mul_overflow(last, tg_dtype(dtype)->bytes, &bytes) &&
+           bytes <= c->plan->buffers[o->buffer].bytes - o->byte_offset;
+    require(c, fits, "step %u: a dot reaches past a buffer", step);
+}
+
+static void check_dot_step(Checker *c, uint32_t index) {
+    const PlanStep *s = &c->plan->steps[index];
+    const PlanDot *d = &c->plan->dots[s->index];
+    uint32_t wanted = 3u + d->bias + (d->pieces > 1);
+    require(c, s->buffer_count == wanted, "step %u: a dot with %u operands, not %u", index, s->buffer_count, wanted);
+    if (c->why)
+        return;
+    const PlanOperand *o = &c->plan->step_buffers[s->buffer_first];
+    check_reach(c, index, &o[0], d->dtype, (int64_t[]){d->groups, d->m, d->k}, (int64_t[]){d->a_group, d->a_m, d->a_k});
+    check_reach(c, index, &o[1], d->dtype, (int64_t[]){d->groups, d->k, d->n}, (int64_t[]){d->b_group, d->b_k, d->b_n});
+    check_reach(c, index, &o[2 + d->bias], d->out_dtype, (int64_t[]){d->groups, d->m, d->n},
+                (int64_t[]){d->out_group, d->out_m, 1});
+}
+
+static void check_dot(Checker *c, uint32_t index) {
+    const PlanDot *d = &c->plan->dots[index];
+    require(c, d->groups >= 0 && d->m >= 0 && d->n >= 0 && d->k >= 0, "dot %u has a negative size", index);
+    require(c, d->pieces >= 1 && d->k % d->pieces == 0, "dot %u has %lld pieces", index, (long long)d->pieces);
+    require(c, d->tile_m >= 1 && d->tile_n >= 1, "dot %u has tiles of %lld x %lld", index, (long long)d->tile_m,
+            (long long)d->tile_n);
+}
+
+static void check_step(Checker *c, uint32_t index) {
+    const PlanStep *s = &c->plan->steps[index];
+    const uint32_t last[] = {[STEP_KERNEL] = c->plan->kernel_count, [STEP_DOT] = c->plan->dot_count, [STEP_COPY] = 1};
+    require(c, s->kind == STEP_COPY || s->index < last[s->kind], "step %u has no such kernel or dot", index);
+    require(c, s->tiles >= 0, "step %u has %lld tiles", index, (long long)s->tiles);
+    require(c, in_range(s->buffer_first, s->buffer_count, c->plan->step_buffer_count) && s->buffer_count <= TG_PLAN_STEP_BUFFERS,
+            "step %u has no such operands", index);
+    require(c, s->line_count <= TG_PLAN_LINES, "step %u has %u lines", index, s->line_count);
+    require(c, s->kind != STEP_COPY || s->buffer_count == 2, "step %u: a copy with %u operands", index, s->buffer_count);
+    if (c->why == NULL && s->kind == STEP_DOT)
+        check_dot_step(c, index);
+}
+
+static void check_func(Checker *c, uint32_t index) {
+    const PlanFunc *f = &c->plan->funcs[index];
+    require(c, f->capacity >= 0, "function %u has capacity %lld", index, (long long)f->capacity);
+    require(c, in_range(f->step_first, f->step_count, c->plan->step_count), "function %u has no such steps", index);
+    require(c, in_range(f->input_first, f->input_count, c->plan->input_count), "function %u has no such inputs", index);
+    require(c, in_range(f->result_first, f->result_count, c->plan->result_count), "function %u has no such results", index);
+}
+
+static void check_field(Checker *c, uint32_t index) {
+    const PlanField *f = &c->plan->fields[index];
+    require(c, f->rank <= TG_PLAN_RANK, "field %u has rank %u", index, f->rank);
+    if (c->why == NULL)
+        require(c, product(f->dims, f->rank, tg_dtype(f->dtype)->bytes) >= 0, "field %u is too large", index);
+}
+
+static void check_set(Checker *c, const PlanDataSet *set, const char *name) {
+    require(c, in_range(set->field_first, set->field_count, c->plan->field_count), "the %s data has no such fields", name);
+    require(c, in_range(set->split_first, set->split_count, c->plan->split_count), "the %s data has no such splits", name);
+}
+
+static void check_plan(Checker *c) {
+    const TgPlan *p = c->plan;
+    require(c, p->arena_bytes >= 0 && p->persistent_bytes >= 0 && p->persistent_bytes <= p->arena_bytes,
+            "its memory has impossible sizes");
+    require(c, p->batch >= 0 && p->micro >= 0 && p->lanes >= 0 && p->steps_wanted >= 0 && p->epochs >= 0,
+            "a size of the batch is negative");
+    for (uint32_t i = 0; i < p->buffer_count; i++)
+        check_buffer(c, i);
+    for (uint32_t i = 0; i < p->step_buffer_count; i++)
+        check_operand(c, i);
+    for (uint32_t i = 0; i < p->dot_count; i++)
+        check_dot(c, i);
+    for (uint32_t i = 0; i < p->step_count && c->why == NULL; i++)
+        check_step(c, i);
+    for (uint32_t i = 0; i < p->func_count; i++)
+        check_func(c, i);
+    for (uint32_t i = 0; i < p->input_count; i++)
+        require(c, p->inputs[i] < p->buffer_count, "input %u names no buffer", i);
+    for (uint32_t i = 0; i < p->result_count; i++)
+        require(c, p->results[i].buffer < p->buffer_count, "result %u names no buffer", i);
+    for (uint32_t i = 0; i < p->field_count; i++)
+        check_field(c, i);
+    check_set(c, &p->train, "training");
+    check_set(c, &p->validate, "validation");
+}
+
+Status tg_plan_check(Arena *arena, const TgPlan *plan, const char **why) {
+    Checker c = {.arena = arena, .plan = plan};
+    check_plan(&c);
+    *why = c.why;
+    return c.why ? TG_INTERNAL : TG_OK;
+}
