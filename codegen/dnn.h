@@ -1,0 +1,18 @@
+/* Which library call and which tiles a dot gets: by its type, its strides and its size alone (codegen/dnn.def). */
+#ifndef TG_CODEGEN_DNN_H
+#define TG_CODEGEN_DNN_H
+
+#include "ir/plan/dnn.h"
+#include "ir/plan/plan.h"
+
+typedef struct DnnChoice {
+    DnnVariant variant;
+    int64_t tile_m, tile_n; /* at most m, n; 1 where those are 0 */
+} DnnChoice;
+
+/* Reads all of `dot` but variant, tile_m and tile_n. A rows_m dot gets a variant in which a row's bits do not depend on the
+   number of rows, so micro-batches of any size agree. Leaves `pieces` to the caller: 1, or what the dot's attribute `split` says.
+   The scratch of a dot with several pieces is f32 (f64 for f64), whatever its out_dtype is. */
+DnnChoice tg_dnn_variant(const PlanDot *dot);
+
+#endif
