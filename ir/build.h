@@ -14,14 +14,18 @@ typedef struct Builder {
     bool fold;        /* off: nothing is folded or shared: the baseline of "no passes" */
     LocsId locs;      /* given to nodes as they are made */
     Map shared;
+    Str scratch;
     const char *error;
+    LocsId error_locs;
 } Builder;
 
 Builder tg_builder(Graph *graph, Func *func, bool fold);
 TG_CHECKED Status tg_builder_status(const Builder *builder, Diags *diags);
 
 /* The result's type by the shape rule, or 0 with `*why` (arena text: both shapes, the dimensions that differ).
-   `wanted` is needed where the result's type is part of the node: leaves, convert, reshape, broadcast, scatter_add. */
+   `wanted` is needed where the result's type is part of the node: leaves, convert, reshape, broadcast, scatter_add; dot and
+   attention take its element type, others ignore it. A call has no type: 0, and `*why` is NULL.
+   Whether the result is scaled follows from the operands; only a leaf and a convert say it themselves. */
 TypeId tg_infer(Graph *graph, const Func *func, Op op, const Attr *attr, const NodeId *operands, uint32_t count,
                 TypeId wanted, const char **why);
 

@@ -40,6 +40,11 @@ typedef struct OpInfo {
 } OpInfo;
 
 const OpInfo *tg_op(Op op);
+/* The names of a function's kind, a buffer's and a scalar's class, a level, as in text. */
+const char *tg_func_kind_name(int kind);
+const char *tg_buffer_class_name(int class);
+const char *tg_scalar_class_name(int class);
+const char *tg_level_name(int level);
 Op tg_op_named(const char *name); /* OP_COUNT: no such op */
 
 typedef uint32_t NodeId; /* index into Func.nodes; node 0 is no node */
@@ -60,6 +65,12 @@ typedef struct Attr {
     uint32_t ref;           /* @word: index into Graph.buffers; $word: Graph.scalars; &word: Graph.funcs */
     const char *text;       /* "word" */
 } Attr;
+
+/* The one integer of a list that holds one or none. `split` (1), `reverse` (0) and `causal` (0) are always there in a graph:
+   the builder fills them in; without `lane` a load is of the current lane. */
+static inline int64_t tg_attr_int(const Attr *attr, uint32_t list, int64_t if_none) {
+    return attr != NULL && attr->list[list].count ? attr->list[list].at[0] : if_none;
+}
 
 typedef uint32_t LocsId; /* a set of source places; 0: none */
 
@@ -203,14 +214,14 @@ typedef struct Graph {
     Vec(Scalar) scalars;
     Vec(Setting) settings;
     Training training;
-    Vec(Loc) loc_items;  /* sets of places, as chains: see tg_locs_add */
+    Vec(Loc) loc_items;  /* sets of places as chains: a LocsId is the index of the first, loc_next of the others; 0 ends */
     Vec(uint32_t) loc_next;
-    Map strings; /* interned names: equal text is one pointer */
+    Map *strings; /* interned names: equal text is one pointer, also between a graph and those made like it */
 } Graph;
 
 Graph *tg_graph_new(Arena *arena, const Sources *sources, Level level);
 /* A new graph with the same sources, types, buffers, scalars, settings, training and places, and no functions: where a pass
-   begins. TypeIds, LocsIds, buffer and scalar indices stay valid. */
+   begins. TypeIds, LocsIds, buffer and scalar indices stay valid. Names are shared: `graph` must outlive the new one. */
 Graph *tg_graph_like(Arena *arena, const Graph *graph, Level level);
 Func *tg_func_new(Graph *graph, FuncKind kind, const char *name);
 Func *tg_func_find(const Graph *graph, FuncKind kind, const char *name); /* name NULL: the first of the kind */
@@ -246,7 +257,9 @@ Uses tg_uses(Arena *arena, const Func *func);
 
 /* Text form: print -> parse -> print is the identity. The parser reports through `diags`. */
 void tg_graph_print(Str *to, const Graph *graph);
-void tg_func_print(Str *to, const Graph *graph, const Func *func);
+void tg_graph_print_plain(Str *to, const Graph *graph); /* without source places */
+void tg_func_print(Str *to, const Graph *graph, const Func *func); /* without source places */
+void tg_node_print(Str *to, const Graph *graph, const Func *func, NodeId node); /* one line, without its end */
 TG_CHECKED Status tg_graph_parse(Arena *arena, Diags *diags, Sources *sources, const char *path, const char *text,
                                  size_t length, Graph **graph);
 
