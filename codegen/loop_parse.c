@@ -1,5 +1,6 @@
 /* Reads what loop_print.c writes. Numbers of instructions need only be unique: they are replaced by places. */
 #include "codegen/loop_info.h"
+#include "ir/base/map.h"
 
 #include <ctype.h>
 #include <stdlib.h>
