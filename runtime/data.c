@@ -1,0 +1,155 @@
+#include "runtime/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct ReaderRow {
+    const char *name;
+    DataReader *read;
+} ReaderRow;
+
+static const ReaderRow readers[] = {{"idx", tg_read_idx}, {"csv", tg_read_csv}, {"npy", tg_read_npy}};
+
+DataReader *tg_data_reader(const char *name) {
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
+        if (strcmp(readers[i].name, name) == 0)
+            return readers[i].read;
+    return NULL;
+}
+
+DataRoot tg_data_root(const char *option, const TgPlan *plan) {
+    const char *variable = getenv("TG_DATA");
+    if (option != NULL)
+        return (DataRoot){option, "--data-root"};
+    if (variable != NULL && variable[0] != '\0')
+        return (DataRoot){variable, "$TG_DATA"};
+    return (DataRoot){plan->source_directory, "the folder of the .tg file"};
+}
+
+void tg_data_files_init(DataFiles *files, Arena *arena, const TgPlan *plan, DataRoot root) {
+    *files = (DataFiles){.arena = arena, .plan = plan, .root = root, .arrays = TG_ALLOC(arena, DataArray, plan->field_count)};
+}
+
+static bool same_source(const PlanField *a, const PlanField *b) {
+    return strcmp(a->reader, b->reader) == 0 && strcmp(a->path, b->path) == 0 && strcmp(a->columns, b->columns) == 0 &&
+           a->dtype == b->dtype;
+}
+
+static const char *place(Arena *arena, const PlanField *field) {
+    if (field->line.line == 0)
+        return tg_arena_printf(arena, "field '%s'", field->name);
+    return tg_arena_printf(arena, "%s:%u: field '%s'", field->line.file, field->line.line, field->name);
+}
+
+static Status read_field(DataFiles *files, const PlanField *field, DataArray *array, const char **why) {
+    Arena *arena = files->arena;
+    DataReader *read = tg_data_reader(field->reader);
+    if (read == NULL) {
+        *why = tg_arena_printf(arena, "%s: reader '%s' is not built yet", place(arena, field), field->reader);
+        return TG_MODEL;
+    }
+    bool absolute = field->path[0] == '/' || files->root.path[0] == '\0';
+    const char *path = absolute ? field->path : tg_arena_printf(arena, "%s/%s", files->root.path, field->path);
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        *why = absolute ? tg_arena_printf(arena, "%s: there is no file %s", place(arena, field), path)
+                        : tg_arena_printf(arena, "%s: there is no file %s ('%s' in %s, from %s); --data-root DIR or $TG_DATA "
+                                                 "names another folder",
+                                          place(arena, field), path, field->path, files->root.path, files->root.origin);
+        return TG_IO;
+    }
+    TG_TRY(read(arena, &(DataRequest){.path = path, .columns = field->columns, .dtype = field->dtype}, array, why));
+    return tg_data_widen(arena, array, field->dtype, path, why);
+}
+
+static Status load_field(DataFiles *files, uint32_t index, const char **why) {
+    const PlanField *field = &files->plan->fields[index];
+    DataArray *array = &files->arrays[index];
+    if (array->rank > 0)
+        return TG_OK;
+    for (uint32_t i = 0; i < files->plan->field_count; i++)
+        if (files->arrays[i].rank > 0 && same_source(&files->plan->fields[i], field)) {
+            *array = files->arrays[i];
+            return TG_OK;
+        }
+    return read_field(files, field, array, why);
+}
+
+static Status check_shape(Arena *arena, const PlanField *field, const DataArray *array, const char **why) {
+    bool same = array->rank == field->rank + 1;
+    for (int i = 0; same && i < field->rank; i++)
+        same = array->dims[i + 1] == field->dims[i];
+    if (same)
+        return TG_OK;
+    if (array->rank == 0) {
+        *why = tg_arena_printf(arena, "%s: %s holds a single value, not records", place(arena, field), field->path);
+        return TG_MODEL;
+    }
+    *why = tg_arena_printf(arena, "%s is declared %s, but a record of %s is %s", place(arena, field),
+                           tg_data_shape(arena, field->dtype, field->rank, field->dims), field->path,
+                           tg_data_shape(arena, array->dtype, array->rank - 1, array->dims + 1));
+    return TG_MODEL;
+}
+
+static Status check_bounds(Arena *arena, const PlanField *field, const DataArray *array, int64_t per_record, const char **why) {
+    if (!field->bounded)
+        return TG_OK;
+    int64_t count = array->dims[0] * per_record;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t value = (int64_t)tg_element_get(array->dtype, array->values, i);
+        if ((value >= field->low && value < field->high) || (field->has_also && value == field->also))
+            continue;
+        const char *also = field->has_also ? tg_arena_printf(arena, " or %lld", (long long)field->also) : "";
+        *why = tg_arena_printf(arena, "%s: record %lld of %s is %lld; allowed are %lld to %lld%s", place(arena, field),
+                               (long long)(i / per_record), field->path, (long long)value, (long long)field->low,
+                               (long long)field->high - 1, also);
+        return TG_MODEL;
+    }
+    return TG_OK;
+}
+
+static Status choose_split(DataFiles *files, const PlanDataSet *plan, const char *name, DataSet *set, const char **why) {
+    const PlanSplit *splits = files->plan->splits + plan->split_first;
+    if (name[0] == '\0') {
+        set->records = tg_data_split(files->arena, set->file_records, NULL, 0, 0, true, &set->count);
+        return TG_OK;
+    }
+    const char **names = TG_ALLOC(files->arena, const char *, plan->split_count + 1);
+    for (uint32_t i = 0; i < plan->split_count; i++) {
+        names[i] = splits[i].name;
+        if (strcmp(names[i], name) != 0)
+            continue;
+        set->records = tg_data_split(files->arena, set->file_records, splits, plan->split_count, i, plan->by_runs, &set->count);
+        return TG_OK;
+    }
+    const char *close = tg_closest(name, names, plan->split_count);
+    *why = tg_arena_printf(files->arena, "data set '%s' has no split '%s'%s%s%s", plan->name, name, close ? "; did you mean '" : "",
+                           close ? close : "", close ? "'?" : "");
+    return TG_USAGE;
+}
+
+Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const char *split, DataSet *set, const char **why) {
+    Arena *arena = files->arena;
+    *set = (DataSet){.plan = plan,
+                     .fields = files->plan->fields + plan->field_first,
+                     .field_count = plan->field_count,
+                     .values = TG_ALLOC(arena, const unsigned char *, plan->field_count),
+                     .record_bytes = TG_ALLOC(arena, size_t, plan->field_count)};
+    for (uint32_t i = 0; i < plan->field_count; i++) {
+        const PlanField *field = &set->fields[i];
+        const DataArray *array = &files->arrays[plan->field_first + i];
+        TG_TRY(load_field(files, plan->field_first + i, why));
+        TG_TRY(check_shape(arena, field, array, why));
+        if (i > 0 && array->dims[0] != set->file_records) {
+            *why = tg_arena_printf(arena, "%s has %lld records, but field '%s' has %lld", place(arena, field),
+                                   (long long)array->dims[0], set->fields[0].name, (long long)set->file_records);
+            return TG_MODEL;
+        }
+        set->file_records = array->dims[0];
+        set->values[i] = array->values;
+        set->record_bytes[i] = (size_t)tg_data_bytes(field->dtype, field->rank, field->dims);
+        TG_TRY(check_bounds(arena, field, array, (int64_t)set->record_bytes[i] / tg_dtype(field->dtype)->bytes, why));
+    }
+    return choose_split(files, plan, split != NULL ? split : plan->split, set, why);
+}

@@ -1,0 +1,111 @@
+/* Data sets: files read into memory, checked against the schema, split, put in order, and handed out in batches.
+
+   A function that fails leaves the reason in `*why` (arena text, one line): TG_IO when a file cannot be read, TG_MODEL when
+   what it holds is not what the program declares. */
+#ifndef TG_DATA_H
+#define TG_DATA_H
+
+#include "ir/base/vec.h"
+#include "ir/plan/plan.h"
+
+#include <sched.h>
+
+/* An array as a file holds it, in the machine's byte order. dims[0] counts the records; rank 0 is a single value. */
+typedef struct DataArray {
+    DType dtype;
+    uint8_t rank;
+    int64_t dims[TG_PLAN_RANK + 1];
+    unsigned char *values;
+} DataArray;
+
+/* What a reader is asked for. `columns`: names separated by newlines, "" if the reader has none. */
+typedef struct DataRequest {
+    const char *path, *columns;
+    DType dtype;
+} DataRequest;
+
+typedef Status DataReader(Arena *arena, const DataRequest *request, DataArray *array, const char **why);
+DataReader tg_read_idx, tg_read_csv, tg_read_npy;
+
+/* NULL: no such reader, or not one that is built. */
+DataReader *tg_data_reader(const char *name);
+
+/* The whole file, decompressed if it is a gzip file. `*bytes` is a count of the decompressed data. */
+TG_CHECKED Status tg_data_load(Arena *arena, const char *path, unsigned char **data, size_t *bytes, const char **why);
+void tg_data_from_big_endian(unsigned char *values, int64_t count, int bytes_each);
+/* The product of dims and the element size; -1 when it passes 2^63 - 1 or a dimension is negative. */
+int64_t tg_data_bytes(DType dtype, int rank, const int64_t *dims);
+/* "u8[8, 8]" */
+const char *tg_data_shape(Arena *arena, DType dtype, int rank, const int64_t *dims);
+/* The same array if it has the type; integers widen to a type that holds all their values. */
+TG_CHECKED Status tg_data_widen(Arena *arena, DataArray *array, DType to, const char *what, const char **why);
+TG_CHECKED Status tg_npy_write(const TgHost *host, const char *path, const DataArray *array, char *why, size_t why_bytes);
+
+/* Where relative paths start. */
+typedef struct DataRoot {
+    const char *path;
+    const char *origin; /* "--data-root", "$TG_DATA", or "the folder of the .tg file" */
+} DataRoot;
+DataRoot tg_data_root(const char *option, const TgPlan *plan);
+
+/* The records of one set: a view into the files' arrays. */
+typedef struct DataSet {
+    const PlanDataSet *plan;
+    const PlanField *fields;
+    uint32_t field_count;
+    const unsigned char **values; /* per field: of record 0 of the file */
+    size_t *record_bytes;         /* per field */
+    int64_t file_records;
+    int64_t *records; /* positions in the file, ascending */
+    int64_t count;
+} DataSet;
+
+/* Files that several sets share are read once. */
+typedef struct DataFiles {
+    Arena *arena;
+    const TgPlan *plan;
+    DataRoot root;
+    DataArray *arrays; /* per plan field; values NULL: not read yet */
+} DataFiles;
+
+void tg_data_files_init(DataFiles *files, Arena *arena, const TgPlan *plan, DataRoot root);
+/* `split` NULL: the set's own. Reads the files, checks type, shape, equal counts and bounds, and applies the split. */
+TG_CHECKED Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const char *split, DataSet *set, const char **why);
+
+/* The positions of `count` records that belong to split `index`, ascending. Depends on count and shares only. */
+int64_t *tg_data_split(Arena *arena, int64_t count, const PlanSplit *splits, uint32_t split_count, uint32_t index, bool by_runs,
+                       int64_t *split_records);
+/* Shuffles in place: order = f(seed, epoch). docs/training.md has the definition in Python. */
+void tg_data_shuffle(int64_t *records, int64_t count, uint64_t seed, int64_t epoch);
+
+/* Some records of a set. */
+typedef struct Batch {
+    const DataSet *set;
+    const int64_t *records;          /* NULL: `gathered` has them */
+    unsigned char *const *gathered;  /* per field: the records one after the other */
+    int64_t count;
+    int64_t epoch;
+    bool ends_epoch;
+} Batch;
+
+/* Copies records [first, first + rows) of the batch; rows up to `capacity` become zero. */
+void tg_batch_copy(const Batch *batch, uint32_t field, int64_t first, int64_t rows, int64_t capacity, unsigned char *to);
+
+typedef struct FeedOptions {
+    const TgHost *host;
+    int64_t batch;
+    uint64_t seed;
+    bool shuffle;
+    int64_t ahead_bytes;   /* batches of fewer bytes are gathered by the caller's thread: a hand-over costs more */
+    const cpu_set_t *cpus; /* where the reading thread may run; NULL: as the caller */
+} FeedOptions;
+enum { TG_FEED_AHEAD_BYTES = 256 * 1024 };
+
+/* The training batches, epoch after epoch: each record once an epoch, the last batch may be short. */
+typedef struct Feed Feed;
+TG_CHECKED Status tg_feed_open(Arena *arena, const FeedOptions *options, const DataSet *set, Feed **feed);
+/* Never ends. Valid until the next call. */
+const Batch *tg_feed_next(Feed *feed);
+void tg_feed_close(Feed *feed);
+
+#endif
