@@ -27,6 +27,7 @@ typedef struct Source {
 
 typedef struct Sources {
     Vec(Source) files;
+    struct Map *names; /* the frontend's: names of all files, so that equal ones are one pointer; NULL at first */
 } Sources;
 
 typedef enum Severity { SEV_NOTE, SEV_REMARK, SEV_WARNING, SEV_ERROR } Severity;
