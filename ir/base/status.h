@@ -14,7 +14,7 @@ typedef enum Status {
 } Status;
 
 #define TG_CHECKED __attribute__((warn_unused_result))
-#define TG_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define TG_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
 #define TG_TRY(call)                                  \
     do {                                              \
