@@ -16,8 +16,9 @@ typedef enum Op {
     OP_COUNT
 } Op;
 
-/* How mixed precision treats an op: takes the low type, needs f32, or follows its operands. */
-typedef enum CastClass { CAST_follow, CAST_low, CAST_f32 } CastClass;
+/* How mixed precision treats an op: takes the low type, needs f32, follows its operands, or (take) gives the low type when it
+   reads a parameter. */
+typedef enum CastClass { CAST_follow, CAST_low, CAST_f32, CAST_take } CastClass;
 
 /* How fusion treats an op: a leaf that any kernel may hold; one element of the result from one of each operand; only an index
    map; a reduction; a kernel of its own; a library's; a call at kernel level. */
