@@ -1,0 +1,183 @@
+/* Contractions and attention, as plain loops. */
+#include "ir/eval_rules.h"
+
+#include <math.h>
+
+/* Offsets of all coordinates along some axes of one operand, in row-major order of the axes as listed. */
+typedef struct Offsets {
+    int64_t count;
+    int64_t *at;
+} Offsets;
+
+static Offsets offsets_of(EvalCall *call, const Extents *extents, const int64_t *axes, uint32_t count) {
+    Offsets offsets = {.count = 1};
+    for (uint32_t i = 0; i < count; i++)
+        offsets.count *= extents->at[axes[i]];
+    offsets.at = TG_ALLOC(call->state->arena, int64_t, offsets.count + 1);
+    for (int64_t k = 0; k < offsets.count; k++) {
+        int64_t rest = k;
+        for (uint32_t i = count; i-- > 0;) {
+            offsets.at[k] += rest % extents->at[axes[i]] * extents->stride[axes[i]];
+            rest /= extents->at[axes[i]];
+        }
+    }
+    return offsets;
+}
+
+static bool has(Ints list, int64_t value) {
+    for (uint32_t i = 0; i < list.count; i++)
+        if (list.at[i] == value)
+            return true;
+    return false;
+}
+
+static Offsets free_offsets(EvalCall *call, const Extents *extents, Ints batch, Ints contract) {
+    int64_t axes[TG_MAX_RANK];
+    uint32_t count = 0;
+    for (int i = 0; i < extents->rank; i++)
+        if (!has(batch, i) && !has(contract, i))
+            axes[count++] = i;
+    return offsets_of(call, extents, axes, count);
+}
+
+Status eval_dot(EvalCall *call) {
+    const Ints *lists = call->node->attr->list;
+    Extents a = eval_extents(call, call->operands[0].type), b = eval_extents(call, call->operands[1].type);
+    Offsets batch_a = offsets_of(call, &a, lists[0].at, lists[0].count);
+    Offsets batch_b = offsets_of(call, &b, lists[1].at, lists[1].count);
+    Offsets contract_a = offsets_of(call, &a, lists[2].at, lists[2].count);
+    Offsets contract_b = offsets_of(call, &b, lists[3].at, lists[3].count);
+    Offsets free_a = free_offsets(call, &a, lists[0], lists[2]), free_b = free_offsets(call, &b, lists[1], lists[3]);
+    const double *bias = call->node->operand_count == 3 ? call->operands[2].at : NULL;
+    double *to = call->result->at;
+    for (int64_t n = 0; n < batch_a.count; n++)
+        for (int64_t i = 0; i < free_a.count; i++)
+            for (int64_t j = 0; j < free_b.count; j++) {
+                const double *x = call->operands[0].at + batch_a.at[n] + free_a.at[i];
+                const double *y = call->operands[1].at + batch_b.at[n] + free_b.at[j];
+                double sum = 0;
+                for (int64_t k = 0; k < contract_a.count; k++)
+                    sum += x[contract_a.at[k]] * y[contract_b.at[k]];
+                *to++ = bias ? sum + bias[j] : sum;
+            }
+    return TG_OK;
+}
+
+typedef struct Attention {
+    int64_t outer, heads, kv_heads, queries, keys, depth, value_depth;
+    double scale;
+    bool causal;
+    const double *q, *k, *v, *mask; /* mask NULL: all visible */
+    double *weights;                /* one query's, per key */
+} Attention;
+
+static Attention attention_of(EvalCall *call, uint32_t mask_operand) {
+    Extents q = eval_extents(call, call->operands[0].type), k = eval_extents(call, call->operands[1].type);
+    Extents v = eval_extents(call, call->operands[2].type);
+    Attention a = {.outer = 1, .heads = q.at[q.rank - 3], .kv_heads = k.at[k.rank - 3]};
+    for (int i = 0; i < q.rank - 3; i++)
+        a.outer *= q.at[i];
+    a.queries = q.at[q.rank - 2];
+    a.keys = k.at[k.rank - 2];
+    a.depth = q.at[q.rank - 1];
+    a.value_depth = v.at[v.rank - 1];
+    a.scale = call->node->attr->number;
+    a.causal = eval_int(call, 0, 0) != 0;
+    a.q = call->operands[0].at;
+    a.k = call->operands[1].at;
+    a.v = call->operands[2].at;
+    a.mask = call->node->operand_count > mask_operand ? call->operands[mask_operand].at : NULL;
+    a.weights = TG_ALLOC(call->state->arena, double, a.keys + 1);
+    return a;
+}
+
+/* One query of one head: places of its row in q (and the cotangent's), and of its head in k and v. */
+typedef struct Query {
+    int64_t outer, row, kv_head, t;
+} Query;
+
+static bool visible(const Attention *a, const Query *query, int64_t s) {
+    return (!a->causal || s <= query->t) && (!a->mask || a->mask[(query->outer * a->queries + query->t) * a->keys + s] != 0);
+}
+
+static double product(const double *x, const double *y, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+/* Softmax over the visible keys; all 0 where there is none. Keys that are masked are never read. */
+static void weigh(const Attention *a, const Query *query) {
+    double greatest = -INFINITY, sum = 0;
+    for (int64_t s = 0; s < a->keys; s++) {
+        a->weights[s] = 0;
+        if (!visible(a, query, s))
+            continue;
+        const double *key = a->k + (query->kv_head * a->keys + s) * a->depth;
+        a->weights[s] = a->scale * product(a->q + query->row * a->depth, key, a->depth);
+        greatest = eval_maximum(greatest, a->weights[s]);
+    }
+    for (int64_t s = 0; s < a->keys; s++)
+        if (visible(a, query, s))
+            sum += a->weights[s] = exp(a->weights[s] - greatest);
+    for (int64_t s = 0; s < a->keys; s++)
+        if (visible(a, query, s))
+            a->weights[s] /= sum;
+}
+
+static void for_each_query(EvalCall *call, const Attention *a, void (*visit)(EvalCall *, const Attention *, const Query *)) {
+    int64_t group = a->kv_heads ? a->heads / a->kv_heads : 1;
+    for (int64_t outer = 0; outer < a->outer; outer++)
+        for (int64_t head = 0; head < a->heads; head++)
+            for (int64_t t = 0; t < a->queries; t++) {
+                Query query = {outer, (outer * a->heads + head) * a->queries + t, outer * a->kv_heads + head / group, t};
+                weigh(a, &query);
+                visit(call, a, &query);
+            }
+}
+
+static void add_values(EvalCall *call, const Attention *a, const Query *query) {
+    double *to = call->result->at + query->row * a->value_depth;
+    for (int64_t s = 0; s < a->keys; s++)
+        for (int64_t d = 0; visible(a, query, s) && d < a->value_depth; d++)
+            to[d] += a->weights[s] * a->v[(query->kv_head * a->keys + s) * a->value_depth + d];
+}
+
+Status eval_attention(EvalCall *call) {
+    Attention a = attention_of(call, 3);
+    for_each_query(call, &a, add_values);
+    return TG_OK;
+}
+
+/* Gradients, with p the weights and g the cotangent's row:
+   dv_s += p_s g;  ds_s = p_s (g . v_s - sum_r p_r g . v_r);  dq += scale ds_s k_s;  dk_s += scale ds_s q */
+static void add_gradients(EvalCall *call, const Attention *a, const Query *query) {
+    const double *g = call->operands[3].at + query->row * a->value_depth;
+    double mean = 0;
+    for (int64_t s = 0; s < a->keys; s++)
+        if (visible(a, query, s))
+            mean += a->weights[s] * product(g, a->v + (query->kv_head * a->keys + s) * a->value_depth, a->value_depth);
+    for (int64_t s = 0; s < a->keys; s++) {
+        if (!visible(a, query, s))
+            continue;
+        int64_t row = query->kv_head * a->keys + s;
+        double factor = a->weights[s] * (product(g, a->v + row * a->value_depth, a->value_depth) - mean) * a->scale;
+        for (int64_t d = 0; call->node->op == OP_attention_dv && d < a->value_depth; d++)
+            call->result->at[row * a->value_depth + d] += a->weights[s] * g[d];
+        for (int64_t d = 0; call->node->op == OP_attention_dq && d < a->depth; d++)
+            call->result->at[query->row * a->depth + d] += factor * a->k[row * a->depth + d];
+        for (int64_t d = 0; call->node->op == OP_attention_dk && d < a->depth; d++)
+            call->result->at[row * a->depth + d] += factor * a->q[query->row * a->depth + d];
+    }
+}
+
+static Status attention_gradient(EvalCall *call) {
+    Attention a = attention_of(call, 4);
+    for_each_query(call, &a, add_gradients);
+    return TG_OK;
+}
+
+Status eval_attention_dq(EvalCall *call) { return attention_gradient(call); }
+Status eval_attention_dk(EvalCall *call) { return attention_gradient(call); }
+Status eval_attention_dv(EvalCall *call) { return attention_gradient(call); }
