@@ -1,0 +1,57 @@
+/* The order in which a plan's functions run: one training step, a pass over a validation set, one run of an export. */
+#ifndef TG_LOOP_H
+#define TG_LOOP_H
+
+#include "runtime/data.h"
+#include "runtime/exec.h"
+
+/* A function with the memory of its inputs. */
+typedef struct LoopFunc {
+    const PlanFunc *func; /* NULL: the plan has none */
+    unsigned char **inputs;
+    uint32_t *fields; /* per input: the set's field that fills it */
+} LoopFunc;
+
+/* Values of a function's results. */
+typedef struct LoopFields {
+    uint32_t count;
+    const char **names;
+    uint32_t *buffers;
+    double *values;
+} LoopFields;
+
+/* Where training stands: what the built-in scalars of the next step are. */
+typedef struct LoopPlace {
+    int64_t step;      /* from 1: applied updates and this one */
+    int64_t iteration; /* batches drawn before this one */
+    int64_t epoch;     /* from 0 */
+} LoopPlace;
+
+typedef struct Loop {
+    Arena *arena;
+    const TgPlan *plan;
+    TgExec *exec;
+    TgScalars *scalars;
+    double *values;
+    double ignored; /* stands in for built-ins that the plan does not read */
+    double *step, *total_steps, *epoch, *records, *lane_start;
+    LoopFunc *pre;
+    uint32_t pre_count;
+    LoopFunc micro, eval_micro;
+    const PlanFunc *tail, *after; /* `after`: the function `fields` */
+    LoopFields fields, eval_fields;
+    const unsigned char *finite; /* NULL: the plan does not tell */
+    int64_t micros, lanes, micros_per_lane;
+} Loop;
+
+/* `train` or `validate` may be NULL when those functions will not run. TG_INTERNAL: the plan does not fit together. */
+TG_CHECKED Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, const DataSet *train,
+                               const DataSet *validate, const char **why);
+/* Runs one update; fields.values are those of this batch. false: a value was not finite and nothing changed. */
+bool tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place);
+/* Fills eval_fields.values: exact over the whole set, each record once. */
+void tg_loop_evaluate(Loop *loop, const DataSet *set);
+/* Only the dots of one step. */
+void tg_loop_step_dots(Loop *loop);
+
+#endif
