@@ -35,8 +35,7 @@ static Status reduce(EvalCall *call, double neutral, double (*fold)(double, doub
 
 /* The least value of the type for `sign` -1, the greatest for 1. */
 static double limit(const EvalCall *call, int sign) {
-    DType dtype = eval_type(call, call->node->type)->dtype;
-    return dtype == DT_BOOL ? sign > 0 : tg_round_to(dtype, sign * INFINITY);
+    return tg_round_to(eval_type(call, call->node->type)->dtype, sign * INFINITY);
 }
 
 Status eval_reduce_sum(EvalCall *call) { return reduce(call, 0.0, plus); }

@@ -36,7 +36,7 @@ static void contracted_in_order(const Side *side, const Side *other, int64_t out
                 out[count++] = side->contract.at[i];
 }
 
-/* perm[i] is the place, in [batch, first, second], of axis i of the operand. Says whether it changes nothing. */
+/* perm[i] is the place, in [batch, first, second], of axis i of the operand. Says whether they are in order. */
 static bool order_of(const Side *side, const int64_t *first, uint32_t first_count, const int64_t *second,
                      uint32_t second_count, int64_t perm[TG_MAX_RANK]) {
     int64_t place = 0;
@@ -63,14 +63,11 @@ static NodeId dot_gradient(Vjp *v, const Side *side, const Side *other, NodeId o
     Ints result_batch = {batch, side->batch.count}, result_contract = {contract, other->free_count};
     Ints other_contract = {other->free, other->free_count};
     uint32_t rank = side->batch.count + side->free_count + side->contract.count;
-    NodeId x;
-    if (order_of(side, back, side->contract.count, side->free, side->free_count, perm)) {
-        x = tg_dot(v->b, other_node, v->cotangent, other->batch, result_batch, other_contract, result_contract, 0);
-    } else {
-        order_of(side, side->free, side->free_count, back, side->contract.count, perm);
-        x = tg_dot(v->b, v->cotangent, other_node, result_batch, other->batch, result_contract, other_contract, 0);
-    }
-    return grad_permuted(v, x, perm, rank);
+    if (order_of(side, back, side->contract.count, side->free, side->free_count, perm))
+        return tg_dot(v->b, other_node, v->cotangent, other->batch, result_batch, other_contract, result_contract, 0);
+    bool ordered = order_of(side, side->free, side->free_count, back, side->contract.count, perm);
+    NodeId x = tg_dot(v->b, v->cotangent, other_node, result_batch, other->batch, result_contract, other_contract, 0);
+    return ordered ? x : tg_transpose(v->b, x, perm, rank);
 }
 
 void vjp_dot(Vjp *v) {

@@ -13,7 +13,12 @@ static inline Type grad_type(const Vjp *v, NodeId node) { return *tg_node_type(v
 static inline TypeId grad_type_id(const Vjp *v, NodeId node) { return tg_node(v->b->func, node)->type; }
 static inline const Attr *grad_attr(const Vjp *v) { return tg_node(v->b->func, v->node)->attr; }
 
-static inline NodeId grad_number(Vjp *v, double value) { return tg_const(v->b, grad_type_id(v, v->cotangent), value); }
+/* A constant of the cotangent's type, never scaled. */
+static inline NodeId grad_number(Vjp *v, double value) {
+    Type type = grad_type(v, v->cotangent);
+    type.scaled = false;
+    return tg_const(v->b, tg_type(&v->b->graph->types, &type), value);
+}
 static inline NodeId grad_mul(Vjp *v, NodeId x, NodeId y) { return tg_binary(v->b, OP_mul, x, y); }
 
 /* `node` is a constant whose elements are all `*value`. */
@@ -25,7 +30,5 @@ NodeId grad_guarded(Vjp *v, NodeId gradient);
 NodeId grad_sum(Vjp *v, NodeId x, const bool reduced[TG_MAX_RANK]);
 /* `x`, a reduction over `axes`, repeated along them in the type `full`. */
 NodeId grad_expand(Vjp *v, NodeId x, Ints axes, TypeId full);
-/* `x` with its axes in the order `perm`, or `x` itself where that changes nothing. */
-NodeId grad_permuted(Vjp *v, NodeId x, const int64_t *perm, uint32_t rank);
 
 #endif

@@ -59,13 +59,6 @@ NodeId grad_expand(Vjp *v, NodeId x, Ints axes, TypeId full) {
     return tg_broadcast(v->b, x, dims, kept, full);
 }
 
-NodeId grad_permuted(Vjp *v, NodeId x, const int64_t *perm, uint32_t rank) {
-    for (uint32_t i = 0; i < rank; i++)
-        if (perm[i] != i)
-            return tg_transpose(v->b, x, perm, rank);
-    return x;
-}
-
 void vjp_reshape(Vjp *v) { v->grad[0] = tg_reshape(v->b, v->cotangent, grad_type_id(v, v->operand[0])); }
 
 void vjp_transpose(Vjp *v) {
@@ -76,29 +69,16 @@ void vjp_transpose(Vjp *v) {
     v->grad[0] = tg_transpose(v->b, v->cotangent, inverse, perm.count);
 }
 
-/* Sums over what the operand does not have, then puts its axes in order and gives back those of one element. */
+/* Sums over what the operand does not have; its axes of one element come back. */
 void vjp_broadcast(Vjp *v) {
     Ints dims = grad_attr(v)->list[0];
     Type from = grad_type(v, v->operand[0]), to = grad_type(v, v->node);
     bool reduced[TG_MAX_RANK];
     for (int i = 0; i < TG_MAX_RANK; i++)
         reduced[i] = true;
-    for (uint32_t i = 0; i < dims.count; i++) {
+    for (uint32_t i = 0; i < dims.count; i++)
         reduced[dims.at[i]] = !tg_dim_equal(from.dims[i], to.dims[dims.at[i]]);
-    }
-    NodeId x = grad_sum(v, v->cotangent, reduced);
-    int64_t perm[TG_MAX_RANK];
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < dims.count; i++) {
-        if (reduced[dims.at[i]])
-            continue;
-        int64_t place = 0;
-        for (int k = 0; k < dims.at[i]; k++)
-            place += !reduced[k];
-        perm[kept++] = place;
-    }
-    x = grad_permuted(v, x, perm, kept);
-    v->grad[0] = tg_reshape(v->b, x, grad_type_id(v, v->operand[0]));
+    v->grad[0] = tg_reshape(v->b, grad_sum(v, v->cotangent, reduced), grad_type_id(v, v->operand[0]));
 }
 
 static NodeId pad_zeros(Vjp *v, NodeId x, const int64_t *low, const int64_t *high, const int64_t *interior, uint32_t rank) {

@@ -1,0 +1,203 @@
+/* Every gradient rule of ops.def against directional differences of the evaluator in f64: for a random direction d of one
+   operand and a random cotangent c, <c, f(x + hd) - f(x - hd)> / 2h must be <vjp(c), d>. */
+#include "passes/vjp.h"
+#include "tests/ops/generate.h"
+
+#include <CUnit/Basic.h>
+#include <math.h>
+
+enum { SEEDS = 32 };
+
+typedef struct Check {
+    Arena *arena;
+    Diags *diags;
+    OpCase c;
+    NodeId grad[OP_CASE_ARGS];
+    int32_t result_of[OP_CASE_ARGS]; /* which result is the gradient of the operand; -1: none */
+    Tensor direction[OP_CASE_ARGS], cotangent;
+    const char *where;
+} Check;
+
+/* In [-1, 1), never 0. */
+static double pattern(int64_t i, int64_t salt) {
+    uint64_t z = (uint64_t)i * 2654435761u + (uint64_t)salt * 40503u + 12345u;
+    z = (z ^ (z >> 13)) * UINT64_C(0x9E3779B97F4A7C15);
+    return ((double)(z >> 40) + 0.5) * 0x1p-23 - 1.0;
+}
+
+static Tensor patterned(Check *check, TypeId type, int64_t salt) {
+    int64_t count = tg_type_count(tg_type_of(&check->c.graph->types, type), check->c.rows);
+    Tensor tensor = {type, count, TG_ALLOC(check->arena, double, count + 1)};
+    for (int64_t i = 0; i < count; i++)
+        tensor.at[i] = pattern(i, salt);
+    return tensor;
+}
+
+/* Appends the gradients as results; the cotangent becomes the last argument. */
+static bool differentiate(Check *check) {
+    OpCase *c = &check->c;
+    Builder b = tg_builder(c->graph, c->func, true);
+    TypeId type = tg_node(c->func, c->node)->type;
+    NodeId cotangent = tg_arg(&b, c->arg_count, "cotangent", type);
+    bool wanted[OP_CASE_ARGS];
+    for (uint32_t i = 0; i < OP_CASE_ARGS; i++)
+        wanted[i] = true;
+    Vjp v = {.b = &b, .func = c->func, .node = c->node, .cotangent = cotangent, .wanted = wanted, .grad = check->grad};
+    tg_vjp(&v);
+    for (uint32_t i = 0; i < c->arg_count; i++) {
+        check->result_of[i] = check->grad[i] ? (int32_t)c->func->results.count : -1;
+        if (!check->grad[i])
+            continue;
+        tg_result_value(&b, "gradient", check->grad[i]);
+        CU_ASSERT_EQUAL(tg_node(c->func, check->grad[i])->type, c->args[i].type);
+    }
+    check->cotangent = patterned(check, type, 99);
+    return tg_builder_status(&b, check->diags) == TG_OK;
+}
+
+/* All results at the arguments, with operand `moved` shifted by h along its direction. */
+static bool evaluate(Check *check, uint32_t moved, double h, Tensor *results) {
+    OpCase *c = &check->c;
+    Tensor args[OP_CASE_ARGS + 1];
+    for (uint32_t i = 0; i < c->arg_count; i++)
+        args[i] = c->args[i];
+    args[c->arg_count] = check->cotangent;
+    Tensor *x = &args[moved];
+    double *at = TG_ALLOC(check->arena, double, x->count + 1);
+    for (int64_t i = 0; i < x->count; i++)
+        at[i] = x->at[i] + h * check->direction[moved].at[i];
+    x->at = at;
+    EvalState state = {.arena = check->arena, .mode = EVAL_REAL, .rows = c->rows, .args = args};
+    return tg_eval_func(&state, c->graph, c->func, check->diags, results) == TG_OK;
+}
+
+static double inner(const Tensor *x, const Tensor *y) {
+    double sum = 0;
+    for (int64_t i = 0; i < x->count; i++)
+        sum += x->at[i] * y->at[i];
+    return sum;
+}
+
+static void compare(Check *check, uint32_t operand) {
+    Tensor up[OP_CASE_ARGS + 2], down[OP_CASE_ARGS + 2], here[OP_CASE_ARGS + 2];
+    double h = 1e-5;
+    check->direction[operand] = patterned(check, check->c.args[operand].type, operand);
+    bool done = evaluate(check, operand, h, up) && evaluate(check, operand, -h, down) && evaluate(check, operand, 0, here);
+    CU_ASSERT_TRUE(done);
+    if (!done)
+        return;
+    double measured = 0;
+    for (int64_t i = 0; i < up[0].count; i++)
+        if (up[0].at[i] != down[0].at[i]) /* the maximum of nothing is infinite on both sides */
+            measured += check->cotangent.at[i] * (up[0].at[i] - down[0].at[i]) / (2 * h);
+    double given = inner(&here[check->result_of[operand]], &check->direction[operand]);
+    double scale = 1.0;
+    for (int64_t i = 0; i < check->cotangent.count && isfinite(here[0].at[i]); i++)
+        scale += fabs(check->cotangent.at[i] * here[0].at[i]);
+    bool close = fabs(measured - given) <= 2e-7 * scale + 2e-7 * fabs(given);
+    if (!close)
+        printf("\n    %s, operand %u: the gradient gives %.10g, differences %.10g\n", check->where, operand, given, measured);
+    CU_ASSERT_TRUE(close);
+}
+
+/* Differences mean something only where nothing is rounded on the way. */
+static bool is_wide(const Graph *graph, TypeId type) {
+    DType dtype = tg_type_of(&graph->types, type)->dtype;
+    return dtype == DT_F32 || dtype == DT_F64;
+}
+
+static bool check_case(Arena *arena, Diags *diags, Op op, DType dtype, uint64_t seed) {
+    Check check = {.arena = arena, .diags = diags};
+    if (!tg_op_case(arena, op, dtype, seed, &check.c) || !is_wide(check.c.graph, tg_node(check.c.func, check.c.node)->type))
+        return false;
+    check.where = tg_arena_printf(arena, "%s %s, seed %u", tg_op(op)->name, tg_dtype(dtype)->name, (unsigned)seed);
+    bool built = differentiate(&check);
+    CU_ASSERT_TRUE(built);
+    bool any = false;
+    for (uint32_t i = 0; built && i < check.c.arg_count; i++) {
+        if (check.result_of[i] < 0) {
+            CU_ASSERT_FALSE(is_wide(check.c.graph, check.c.args[i].type));
+            continue;
+        }
+        compare(&check, i);
+        any = true;
+    }
+    return any;
+}
+
+typedef bool CaseCheck(Arena *arena, Diags *diags, Op op, DType dtype, uint64_t seed);
+
+/* In an arena of its own. */
+static bool run_case(CaseCheck *check, Op op, DType dtype, uint64_t seed) {
+    static const Sources no_sources;
+    Arena arena;
+    Diags diags;
+    tg_arena_init(&arena, tg_host());
+    if (setjmp(arena.guard)) {
+        CU_FAIL("out of memory");
+        return false;
+    }
+    tg_diags_init(&diags, &arena, &no_sources, stderr);
+    bool made = check(&arena, &diags, op, dtype, seed);
+    tg_arena_deinit(&arena);
+    return made;
+}
+
+static void every_gradient(void) {
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (!tg_op_has_gradient((Op)op) || !tg_op_has_case((Op)op))
+            continue;
+        uint32_t checked = 0;
+        for (uint64_t seed = 0; seed < SEEDS; seed++)
+            checked += run_case(check_case, (Op)op, seed & 8 ? DT_F32 : DT_F64, seed);
+        if (!checked)
+            printf("\n    %s was never checked\n", tg_op((Op)op)->name);
+        CU_ASSERT_TRUE(checked > 0);
+    }
+}
+
+/* The evaluator in typed mode gives values of the result's type. */
+static bool check_typed(Arena *arena, Diags *diags, Op op, DType dtype, uint64_t seed) {
+    OpCase c;
+    if (!tg_op_case(arena, op, dtype, seed, &c))
+        return false;
+    EvalState state = {.arena = arena, .mode = EVAL_TYPED, .rows = c.rows, .args = c.args};
+    Tensor result = {0};
+    CU_ASSERT_EQUAL(tg_eval_func(&state, c.graph, c.func, diags, &result), TG_OK);
+    DType type = tg_type_of(&c.graph->types, result.type)->dtype;
+    bool typed = true;
+    for (int64_t i = 0; i < result.count; i++)
+        typed = typed && (tg_round_to(type, result.at[i]) == result.at[i] || isnan(result.at[i]));
+    CU_ASSERT_TRUE(typed);
+    return true;
+}
+
+/* Each operation takes bool or f32, and what it takes has cases of all flavours. */
+static void every_case(void) {
+    for (int op = 0; op < OP_COUNT; op++) {
+        uint32_t made[DT_COUNT] = {0};
+        for (uint64_t seed = 0; tg_op_has_case((Op)op) && seed < SEEDS * DT_COUNT; seed++)
+            made[seed / SEEDS] += run_case(check_typed, (Op)op, (DType)(seed / SEEDS), seed);
+        if (!tg_op_has_case((Op)op))
+            continue;
+        bool enough = made[DT_BOOL] + made[DT_F32] + made[DT_I32] > 0;
+        for (int dtype = 0; dtype < DT_COUNT; dtype++)
+            enough = enough && (made[dtype] == 0 || made[dtype] >= SEEDS / 2);
+        if (!enough)
+            printf("\n    %s has no cases, or few in a type\n", tg_op((Op)op)->name);
+        CU_ASSERT_TRUE(enough);
+    }
+}
+
+int main(void) {
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return CU_get_error();
+    CU_pSuite suite = CU_add_suite("gradients", NULL, NULL);
+    CU_add_test(suite, "every operation has cases in its types", every_case);
+    CU_add_test(suite, "every gradient equals differences", every_gradient);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failures != 0;
+}
