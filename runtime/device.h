@@ -1,0 +1,48 @@
+/* What exec asks of a device: memory, kernels, dots, copies. One implementation a kind of device; runtime/cpu/device.c is the CPU's. */
+#ifndef TG_DEVICE_H
+#define TG_DEVICE_H
+
+#include "ir/plan/abi.h"
+#include "ir/plan/plan.h"
+
+typedef struct TgDeviceOps TgDeviceOps;
+typedef struct TgDeviceDot TgDeviceDot;
+
+/* The first member of every device. */
+typedef struct TgDevice {
+    const TgDeviceOps *ops;
+} TgDevice;
+
+enum { TG_DEVICE_WHY = 1024 };
+
+typedef struct TgDeviceOptions {
+    Arena *arena; /* for the device's own tables; outlives it */
+    int threads;  /* at least 1 */
+    bool poison;  /* the memory begins as bytes 255, else 0 */
+    const char *directories[2]; /* where plugins lie, in the order to try; NULL: none */
+    char *why;                  /* TG_DEVICE_WHY bytes: what to do after a failure */
+} TgDeviceOptions;
+
+/* The order of calls: open, for each step `splits` or `dot_prepare`, `allocate` once, then any number of the rest, from one thread. */
+struct TgDeviceOps {
+    const char *name;
+    void (*close)(TgDevice *device);
+    /* Whether a kernel of this cost is worth sharing out among the device's threads. */
+    bool (*splits)(TgDevice *device, double flops, double bytes);
+    /* The prepared dot lives as long as the device. */
+    Status (*dot_prepare)(TgDevice *device, const PlanDot *dot, TgDeviceDot **prepared);
+    /* The one block of all buffers, aligned to at least 64 bytes. */
+    Status (*allocate)(TgDevice *device, size_t bytes, char **memory);
+    /* One past the highest byte of the block that was written since `allocate`; 0 without poison. */
+    size_t (*touched)(const TgDevice *device);
+    void (*write)(TgDevice *device, void *to, const void *from, size_t bytes); /* from the program's memory */
+    void (*copy)(TgDevice *device, void *to, const void *from, size_t bytes);  /* inside the block; may overlap */
+    /* Tiles [0, tiles), shared out if `split`. */
+    void (*launch)(TgDevice *device, TgKernel *kernel, void *const *buffers, const TgScalars *scalars, int64_t tiles, bool split);
+    /* Buffers: a, b, [bias], out, [scratch]. */
+    void (*dot)(TgDevice *device, TgDeviceDot *dot, void *const *buffers);
+};
+
+TG_CHECKED Status tg_cpu_device_open(const TgDeviceOptions *options, TgDevice **device);
+
+#endif
