@@ -1,0 +1,157 @@
+#include "runtime/session.h"
+#include "runtime/weights.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+Status tg_session_fail(Session *session, Status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    session->why = tg_arena_vprintf(session->arena, format, args);
+    va_end(args);
+    return status;
+}
+
+static Status apply_options(Session *session) {
+    static const struct {
+        OptionId id;
+        const char *setting, *origin;
+    } direct[] = {{OPT_EPOCHS, "epochs", "--epochs"}, {OPT_STEPS, "steps", "--steps"}, {OPT_SEED, "seed", "--seed"}};
+    const Options *options = session->options;
+    for (uint32_t i = 0; i < options->sets.count; i++)
+        TG_TRY(tg_settings_parse(&session->settings, options->sets.at[i], &session->why));
+    for (size_t i = 0; i < sizeof direct / sizeof *direct; i++)
+        if (options->value[direct[i].id] != NULL)
+            TG_TRY(tg_settings_set(&session->settings, direct[i].setting, options->value[direct[i].id], direct[i].origin,
+                                   &session->why));
+    return TG_OK;
+}
+
+Status tg_session_open(Session *session, const TgProgram *program) {
+    if (program->abi != TG_ABI_VERSION)
+        return tg_session_fail(session, TG_INTERNAL, "the program has ABI %u, this runtime %d: compile it again", program->abi,
+                               TG_ABI_VERSION);
+    TgPlan *plan = NULL;
+    session->program = program;
+    TG_TRY(tg_plan_read(session->arena, program->plan, program->plan_bytes, &plan, &session->why));
+    session->plan = plan;
+    tg_settings_init(&session->settings, session->arena, plan);
+    TG_TRY(apply_options(session));
+    tg_data_files_init(&session->files, session->arena, plan, tg_data_root(session->options->value[OPT_DATA_ROOT], plan));
+    return TG_OK;
+}
+
+Status tg_session_start(Session *session) {
+    int64_t threads = 0;
+    TG_TRY(tg_options_count(session->arena, session->options, OPT_THREADS, 1, 0, &threads, &session->why));
+    if (threads > 4096)
+        return tg_session_fail(session, TG_USAGE, "--threads: %lld are too many", (long long)threads);
+    CPU_ZERO(&session->cpus);
+    (void)sched_getaffinity(0, sizeof session->cpus, &session->cpus);
+    ExecOptions options = {.host = session->arena->host, .threads = (int)threads};
+    TG_TRY(tg_exec_open(&options, session->arena, session->program, session->plan, &session->exec, &session->why));
+    double *values = tg_exec_values(session->exec);
+    for (uint32_t i = 0; i < session->plan->scalar_count; i++)
+        if (session->plan->scalars[i].class == PLAN_SCALAR_SETTING)
+            values[i] = session->settings.scalars[i];
+    TgScalars *scalars = tg_exec_scalars(session->exec);
+    scalars->seed = session->settings.seed;
+    scalars->rows = 1;
+    scalars->first_row = 0;
+    scalars->iteration = 0;
+    const PlanFunc *init = tg_plan_func(session->plan, PLAN_INIT, NULL);
+    if (init != NULL)
+        tg_exec_run(session->exec, init, 0);
+    return TG_OK;
+}
+
+void tg_session_close(Session *session) {
+    tg_feed_close(session->feed);
+    if (session->exec != NULL)
+        tg_exec_close(session->exec);
+    session->feed = NULL;
+    session->exec = NULL;
+}
+
+Status tg_session_train_set(Session *session, DataSet *set) {
+    return tg_data_open(&session->files, &session->plan->train, NULL, set, &session->why);
+}
+
+Status tg_session_eval_set(Session *session, DataSet *set) {
+    const PlanDataSet *plan = &session->plan->validate;
+    if (plan->field_count == 0)
+        plan = &session->plan->train;
+    return tg_data_open(&session->files, plan, session->options->value[OPT_SPLIT], set, &session->why);
+}
+
+Status tg_session_open_training(Session *session, Loop *loop, DataSet *train, DataSet *validate) {
+    const TgPlan *plan = session->plan;
+    if (tg_plan_func(plan, PLAN_MICRO, NULL) == NULL)
+        return tg_session_fail(session, TG_MODEL, "%s has no train { } block, so it cannot train", plan->source_path);
+    TG_TRY(tg_session_train_set(session, train));
+    if (train->count < plan->batch)
+        return tg_session_fail(session, TG_MODEL, "a batch has %lld records, but the training set %s has only %lld",
+                               (long long)plan->batch, plan->train.name, (long long)train->count);
+    bool validates = plan->validate.field_count > 0;
+    *validate = (DataSet){0};
+    if (validates)
+        TG_TRY(tg_data_open(&session->files, &plan->validate, NULL, validate, &session->why));
+    return tg_loop_open(loop, session->arena, plan, session->exec, train, validates ? validate : NULL, &session->why);
+}
+
+Status tg_session_open_feed(Session *session, const DataSet *train) {
+    FeedOptions options = {.host = session->arena->host,
+                           .batch = session->plan->batch,
+                           .seed = session->settings.seed,
+                           .shuffle = session->settings.shuffle,
+                           .ahead_bytes = TG_FEED_AHEAD_BYTES,
+                           .cpus = &session->cpus};
+    return tg_feed_open(session->arena, &options, train, &session->feed);
+}
+
+const char *tg_session_run_folder(Session *session) { return tg_arena_printf(session->arena, "%s.run", session->name); }
+
+Status tg_session_load_weights(Session *session) {
+    const char *path = session->options->value[OPT_WEIGHTS];
+    if (path == NULL)
+        path = tg_arena_printf(session->arena, "%s/weights.safetensors", tg_session_run_folder(session));
+    Status status = tg_weights_load(session->exec, session->plan, session->arena, path, &session->why);
+    if (status == TG_IO && session->options->value[OPT_WEIGHTS] == NULL)
+        return tg_session_fail(session, TG_IO, "%s; '%s train' makes it, --weights FILE names another", session->why, session->name);
+    return status;
+}
+
+json_t *tg_json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+json_t *tg_json_fields(const LoopFields *fields, const double *values) {
+    json_t *object = json_object();
+    for (uint32_t i = 0; i < fields->count; i++)
+        json_object_set_new(object, fields->names[i], tg_json_number(values[i]));
+    return object;
+}
+
+Status tg_session_print_json(Session *session, json_t *document) {
+    if (document == NULL)
+        return TG_MEMORY;
+    int result = json_dumpf(document, session->out, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    json_decref(document);
+    if (result != 0 || fputc('\n', session->out) == EOF)
+        return tg_session_fail(session, TG_IO, "cannot write the result: %s", strerror(errno));
+    return TG_OK;
+}
+
+const char *tg_fields_text(Arena *arena, const LoopFields *fields, const double *values) {
+    Str text = tg_str(arena);
+    for (uint32_t i = 0; i < fields->count; i++)
+        tg_str_printf(&text, "%s%s %.4g", i > 0 ? "  " : "", fields->names[i], values[i]);
+    return text.text;
+}
+
+double tg_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}

@@ -1,0 +1,61 @@
+/* What every verb of a program shares: the plan, its exec, settings and data. */
+#ifndef TG_SESSION_H
+#define TG_SESSION_H
+
+#include "runtime/data.h"
+#include "runtime/exec.h"
+#include "runtime/loop.h"
+#include "runtime/options.h"
+#include "runtime/settings.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+typedef struct Session {
+    Arena *arena;
+    const TgProgram *program;
+    const TgPlan *plan;
+    const Options *options;
+    TgExec *exec;
+    Feed *feed; /* closed with the session */
+    Settings settings;
+    DataFiles files;
+    cpu_set_t cpus;   /* that the process may use, as taken before the exec binds its threads */
+    const char *path; /* argv[0] */
+    const char *name; /* its last part */
+    FILE *out, *err;
+    const char *why; /* of the status that a verb returns; NULL: everything is said */
+} Session;
+
+/* The program's plan and settings, with --set, --seed, --epochs and --steps applied. */
+TG_CHECKED Status tg_session_open(Session *session, const TgProgram *program);
+/* Opens the exec and runs `init` with the seed. */
+TG_CHECKED Status tg_session_start(Session *session);
+void tg_session_close(Session *session);
+
+/* The set of training records. */
+TG_CHECKED Status tg_session_train_set(Session *session, DataSet *set);
+/* The set for validation, or the one of --split; the training set if the program validates on nothing. */
+TG_CHECKED Status tg_session_eval_set(Session *session, DataSet *set);
+/* The functions that train, with data opened; TG_MODEL if the program has none, or fewer records than a batch. */
+TG_CHECKED Status tg_session_open_training(Session *session, Loop *loop, DataSet *train, DataSet *validate);
+TG_CHECKED Status tg_session_open_feed(Session *session, const DataSet *train);
+/* --weights, or the file that `train` leaves. */
+TG_CHECKED Status tg_session_load_weights(Session *session);
+const char *tg_session_run_folder(Session *session); /* NAME.run */
+
+Status tg_session_fail(Session *session, Status status, const char *format, ...) TG_PRINTF(3, 4);
+
+typedef Status Verb(Session *session);
+Verb tg_verb_train, tg_verb_eval, tg_verb_predict, tg_verb_info, tg_verb_bench;
+
+/* Values that are not finite become null: JSON has no others. */
+json_t *tg_json_number(double value);
+json_t *tg_json_fields(const LoopFields *fields, const double *values);
+/* Prints and frees it. */
+TG_CHECKED Status tg_session_print_json(Session *session, json_t *document);
+/* "loss 0.1234  accuracy 0.978" */
+const char *tg_fields_text(Arena *arena, const LoopFields *fields, const double *values);
+double tg_seconds(void); /* of a clock that only goes forward */
+
+#endif
