@@ -1,0 +1,133 @@
+/* autodiff: the objective's function gets, for every trained parameter, the result `gradient.PATH`: the derivative of the loss.
+   Reverse mode over the nodes that lie between a parameter and the loss; each op's rule is its row's in ir/ops.def (vjp.c).
+   Several readers of one value: their cotangents are added in the order in which the backward pass meets them, from the last
+   node to the first. */
+#include "passes/passes.h"
+#include "passes/vjp.h"
+
+#include <string.h>
+
+typedef struct Autodiff {
+    PassContext *context;
+    Graph *graph;
+    Builder *b;
+    uint32_t forward;   /* nodes below this one are the forward pass */
+    bool *varies;       /* depends on a trained parameter */
+    NodeId *cotangent;
+} Autodiff;
+
+static bool is_trained(const Graph *graph, const Node *node) {
+    if (node->op != OP_load)
+        return false;
+    const Buffer *buffer = &graph->buffers.at[node->attr->ref];
+    return buffer->class == BUFFER_PARAM && !buffer->frozen;
+}
+
+static void mark_varying(Autodiff *a) {
+    const Func *func = a->b->func;
+    for (NodeId id = 1; id < a->forward; id++) {
+        const Node *node = tg_node(func, id);
+        bool varies = is_trained(a->graph, node);
+        for (uint32_t i = 0; i < node->operand_count; i++)
+            varies |= a->varies[tg_operand(func, node, i)];
+        a->varies[id] = varies && tg_is_float(tg_node_type(a->graph, func, id)->dtype);
+    }
+}
+
+static void add_cotangent(Autodiff *a, NodeId to, NodeId part) {
+    if (part == 0 || !a->varies[to])
+        return;
+    NodeId had = a->cotangent[to];
+    a->cotangent[to] = had ? tg_binary(a->b, OP_add, had, part) : part;
+}
+
+/* The backward pass; `grad` and `wanted` have room for the operands of any node. */
+static void backward(Autodiff *a, NodeId loss, NodeId *grad, bool *wanted) {
+    const Func *func = a->b->func;
+    a->cotangent[loss] = tg_const(a->b, func->nodes.at[loss].type, 1);
+    for (NodeId id = loss; id > 0; id--) {
+        if (a->cotangent[id] == 0 || !a->varies[id])
+            continue;
+        const Node node = *tg_node(func, id); /* the builder moves nodes as it grows */
+        for (uint32_t i = 0; i < node.operand_count; i++)
+            wanted[i] = a->varies[tg_operand(func, &node, i)];
+        a->b->locs = node.locs;
+        Vjp vjp = {.b = a->b, .func = func, .node = id, .cotangent = a->cotangent[id], .wanted = wanted, .grad = grad};
+        tg_vjp(&vjp);
+        for (uint32_t i = 0; i < node.operand_count; i++)
+            add_cotangent(a, tg_operand(func, &node, i), grad[i]);
+    }
+}
+
+/* Gradients by buffer. A parameter has several loads only where sharing is off: its gradient is the sum over them. */
+static void gather(Autodiff *a, NodeId *gradient, bool *read) {
+    const Func *func = a->b->func;
+    for (NodeId id = 1; id < a->forward; id++) {
+        const Node *node = tg_node(func, id);
+        if (node->op != OP_load)
+            continue;
+        uint32_t buffer = node->attr->ref;
+        read[buffer] = true;
+        if (a->cotangent[id] && gradient[buffer])
+            gradient[buffer] = tg_binary(a->b, OP_add, gradient[buffer], a->cotangent[id]);
+        else if (a->cotangent[id])
+            gradient[buffer] = a->cotangent[id];
+    }
+}
+
+static void missing_gradient(const Autodiff *a, const Buffer *buffer, bool read) {
+    tg_error(a->context->diags, buffer->loc, "the loss does not depend on parameter '%s'%s", buffer->name,
+             read ? ": no gradient reaches it" : ": nothing reads it in training");
+    tg_note(a->context->diags, buffer->loc, "remove it, or mark its instance `frozen`");
+}
+
+static Status differentiate(PassContext *context, const Graph *in, const Func *from, Graph *out) {
+    Func *func = tg_func_new(out, from->kind, from->name);
+    Builder b = tg_builder(out, func, context->fold);
+    tg_copy_func(context->arena, &b, in, from);
+    NodeId loss = 0;
+    for (uint32_t i = 0; i < func->results.count; i++)
+        if (func->results.at[i].kind == RESULT_VALUE && strcmp(func->results.at[i].name, out->training.loss) == 0)
+            loss = func->results.at[i].node;
+    if (loss == 0) {
+        tg_error(context->diags, (Loc){0}, "the objective gives no field '%s' to minimise", out->training.loss);
+        return TG_MODEL;
+    }
+    Autodiff a = {.context = context, .graph = out, .b = &b, .forward = func->nodes.count};
+    a.varies = TG_ALLOC(context->arena, bool, a.forward);
+    a.cotangent = TG_ALLOC(context->arena, NodeId, a.forward);
+    mark_varying(&a);
+    uint32_t room = func->operands.count + 1;
+    backward(&a, loss, TG_ALLOC(context->arena, NodeId, room), TG_ALLOC(context->arena, bool, room));
+    NodeId *gradients = TG_ALLOC(context->arena, NodeId, out->buffers.count + 1);
+    bool *read = TG_ALLOC(context->arena, bool, out->buffers.count + 1);
+    gather(&a, gradients, read);
+    for (uint32_t i = 0; i < out->buffers.count; i++) {
+        const Buffer *buffer = &out->buffers.at[i];
+        if (buffer->class != BUFFER_PARAM || buffer->frozen)
+            continue;
+        NodeId gradient = gradients[i];
+        if (gradient == 0) {
+            missing_gradient(&a, buffer, read[i]);
+            continue;
+        }
+        b.locs = func->nodes.at[gradient].locs;
+        tg_result_value(&b, tg_arena_printf(out->arena, "gradient.%s", buffer->name), tg_convert(&b, gradient, DT_F32));
+    }
+    return context->diags->errors ? TG_MODEL : tg_builder_status(&b, context->diags);
+}
+
+Status run_autodiff(PassContext *context, const Graph *in, Graph **out) {
+    *out = tg_graph_like(context->arena, in, LEVEL_MODEL);
+    for (uint32_t f = 0; f < in->funcs.count; f++) {
+        const Func *from = in->funcs.at[f];
+        if (from->kind == FUNC_OBJECTIVE) {
+            TG_TRY(differentiate(context, in, from, *out));
+            continue;
+        }
+        Builder b = tg_builder(*out, tg_func_new(*out, from->kind, from->name), context->fold);
+        tg_copy_func(context->arena, &b, in, from);
+        TG_TRY(tg_builder_status(&b, context->diags));
+    }
+    return TG_OK;
+}

@@ -1,0 +1,33 @@
+/* Copying parts of functions: what every pass does with the nodes that it leaves as they are. */
+#ifndef TG_COPY_H
+#define TG_COPY_H
+
+#include "ir/build.h"
+
+/* A copy of (part of) `from` into the builder's function. map[n] is node n's copy, 0 while it has none; a pass that wants another
+   value in a node's place sets map[n] first, or gives it as `replace` meets the node. */
+typedef struct Copy Copy;
+struct Copy {
+    Builder *b;
+    const Graph *graph; /* of `from` */
+    const Func *from;
+    NodeId *map;
+    bool *needed;
+    NodeId (*replace)(void *context, const Copy *copy, NodeId id, const NodeId *operands); /* 0: a plain copy; may be NULL */
+    void *context;
+};
+
+Copy tg_copy(Arena *arena, Builder *b, const Graph *graph, const Func *from);
+/* Asks for node `id`. */
+void tg_copy_need(Copy *copy, NodeId id);
+/* Copies what the nodes asked for depend on, in order. */
+void tg_copy_run(Copy *copy);
+/* The same results over the copies; asks for nothing: run before. */
+void tg_copy_results(Copy *copy);
+/* All of a function: what its results need. */
+void tg_copy_func(Arena *arena, Builder *b, const Graph *graph, const Func *from);
+
+/* The node's operands in the copy. `out` has room for operand_count. */
+void tg_copy_operands(const Copy *copy, const Node *node, NodeId *out);
+
+#endif

@@ -1,0 +1,210 @@
+/* fuse: every function becomes a list of library calls and calls of kernels; every group of nodes (group.c) the body of a kernel.
+   Bodies that are equal are one kernel. */
+#include "passes/copy.h"
+#include "passes/group.h"
+#include "passes/passes.h"
+
+#include <string.h>
+
+typedef struct Fuser {
+    PassContext *context;
+    const Graph *in;
+    Graph *out;
+    const Func *from;
+    const Grouping *grouping;
+    Builder b;        /* the function at kernel level */
+    NodeId *value;    /* per node of `from`: its value at kernel level, once it is in memory */
+    NodeId *inside;   /* its value in the body being built, valid while owner[n] is that group + 1 */
+    uint32_t *owner;
+    Map *kernels;     /* body -> index of the kernel's function */
+} Fuser;
+
+typedef struct Body {
+    Builder b;
+    uint32_t group;
+    Vec(NodeId) inputs; /* at kernel level */
+} Body;
+
+/* The value of `id` in memory, at kernel level. */
+static NodeId in_memory(Fuser *f, NodeId id) {
+    if (f->value[id])
+        return f->value[id];
+    const Node *node = tg_node(f->from, id);
+    f->b.locs = node->locs;
+    if (f->grouping->place[id] == PLACE_ALIAS)
+        f->value[id] = tg_reshape(&f->b, in_memory(f, tg_operand(f->from, node, 0)), node->type);
+    else if (f->grouping->place[id] == PLACE_MEMORY)
+        f->value[id] = tg_build_like(&f->b, f->in, f->from, id, NULL);
+    return f->value[id];
+}
+
+static NodeId body_value(Fuser *f, Body *body, NodeId id);
+
+static NodeId body_copy(Fuser *f, Body *body, NodeId id) {
+    const Node *node = tg_node(f->from, id);
+    NodeId few[4], *operands = node->operand_count <= 4 ? few : TG_ALLOC(f->context->arena, NodeId, node->operand_count);
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        operands[i] = body_value(f, body, tg_operand(f->from, node, i));
+    body->b.locs = node->locs;
+    return tg_build_like(&body->b, f->in, f->from, id, operands);
+}
+
+static NodeId body_input(Fuser *f, Body *body, NodeId id) {
+    NodeId outside = in_memory(f, id);
+    char name[16];
+    snprintf(name, sizeof name, "i%u", body->inputs.count);
+    const char *kept = tg_intern(f->out, name);
+    TypeId type = tg_node(f->from, id)->type;
+    tg_push(f->out->arena, &body->b.func->args, (FuncArg){.name = kept, .type = type});
+    body->b.locs = 0;
+    NodeId arg = tg_arg(&body->b, body->inputs.count, kept, type);
+    tg_push(f->context->arena, &body->inputs, outside);
+    return arg;
+}
+
+/* The value of `id` inside the body: a member, something computed again, or an input. */
+static NodeId body_value(Fuser *f, Body *body, NodeId id) {
+    if (f->owner[id] == body->group + 1)
+        return f->inside[id];
+    Place place = f->grouping->place[id];
+    bool member = place == PLACE_GROUP && f->grouping->group[id] == body->group;
+    NodeId value = member || place == PLACE_INLINE ? body_copy(f, body, id) : body_input(f, body, id);
+    f->owner[id] = body->group + 1;
+    f->inside[id] = value;
+    return value;
+}
+
+static void key_attr(Str *key, const Attr *attr) {
+    for (int i = 0; i < TG_ATTR_LISTS; i++) {
+        tg_str_add(key, (const char *)&attr->list[i].count, sizeof attr->list[i].count);
+        tg_str_add(key, (const char *)attr->list[i].at, attr->list[i].count * sizeof *attr->list[i].at);
+    }
+    tg_str_add(key, (const char *)&attr->number, sizeof attr->number);
+    tg_str_add(key, (const char *)&attr->dense, sizeof attr->dense); /* by place: attributes are never shared by chance */
+    tg_str_add(key, (const char *)&attr->key, sizeof attr->key);
+    tg_str_add(key, (const char *)&attr->ref, sizeof attr->ref);
+}
+
+/* Everything about a body but its source places. */
+static Str body_key(Arena *arena, const Func *body) {
+    Str key = tg_str(arena);
+    for (NodeId id = 1; id < body->nodes.count; id++) {
+        const Node *node = tg_node(body, id);
+        uint32_t fixed[] = {node->op, node->type, node->operand_count, node->attr != NULL};
+        tg_str_add(&key, (const char *)fixed, sizeof fixed);
+        tg_str_add(&key, (const char *)&body->operands.at[node->operands], node->operand_count * sizeof(NodeId));
+        if (node->attr)
+            key_attr(&key, node->attr);
+    }
+    for (uint32_t i = 0; i < body->results.count; i++)
+        tg_str_add(&key, (const char *)&body->results.at[i].node, sizeof(NodeId));
+    return key;
+}
+
+/* The kernel with this body: the one that there is, or the newest function. */
+static uint32_t share_kernel(Fuser *f, Func *body) {
+    Str key = body_key(f->context->arena, body);
+    bool is_new;
+    uint64_t *known = tg_map_put(f->kernels, key.text, key.length, &is_new);
+    if (is_new)
+        *known = f->out->funcs.count - 1;
+    else
+        f->out->funcs.count--;
+    return (uint32_t)*known;
+}
+
+static void call_kernel(Fuser *f, const Body *body, const Group *group, uint32_t kernel) {
+    Attr attr = {.ref = kernel};
+    f->b.locs = 0;
+    for (uint32_t i = 0; i < group->members.count; i++)
+        f->b.locs = tg_locs_union(f->out, f->b.locs, tg_node(f->from, group->members.at[i])->locs);
+    NodeId call = tg_build(&f->b, OP_call, &attr, body->inputs.at, body->inputs.count, 0);
+    int64_t index = 0;
+    for (uint32_t i = 0; i < group->members.count; i++) {
+        NodeId member = group->members.at[i];
+        if (!f->grouping->output[member])
+            continue;
+        Attr which = {.list = {{&index, 1}}};
+        f->b.locs = tg_node(f->from, member)->locs;
+        f->value[member] = tg_build(&f->b, OP_result, &which, &call, 1, tg_node(f->from, member)->type);
+        index++;
+    }
+}
+
+static Status build_group(Fuser *f, uint32_t index) {
+    const Group *group = &f->grouping->groups.at[index];
+    const char *name = tg_arena_printf(f->out->arena, "kernel.%u", f->out->funcs.count);
+    Body body = {.b = tg_builder(f->out, tg_func_new(f->out, FUNC_KERNEL, name), f->context->fold), .group = index};
+    for (uint32_t i = 0, outputs = 0; i < group->members.count; i++) {
+        NodeId member = group->members.at[i];
+        if (!f->grouping->output[member])
+            continue;
+        NodeId value = body_value(f, &body, member);
+        body.b.locs = tg_node(f->from, member)->locs;
+        tg_result_value(&body.b, tg_intern(f->out, tg_arena_printf(f->context->arena, "o%u", outputs++)), value);
+    }
+    TG_TRY(tg_builder_status(&body.b, f->context->diags));
+    call_kernel(f, &body, group, share_kernel(f, body.b.func));
+    return TG_OK;
+}
+
+static void build_library(Fuser *f, NodeId id) {
+    const Node *node = tg_node(f->from, id);
+    NodeId operands[8];
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        operands[i] = in_memory(f, tg_operand(f->from, node, i));
+    f->b.locs = node->locs;
+    f->value[id] = tg_build_like(&f->b, f->in, f->from, id, operands);
+}
+
+/* What runs at each step of the function: a group (index) or a library call (node). */
+static Status build_steps(Fuser *f) {
+    const Grouping *grouping = f->grouping;
+    NodeId *library = TG_ALLOC(f->context->arena, NodeId, grouping->steps + 1);
+    uint32_t *group = TG_ALLOC(f->context->arena, uint32_t, grouping->steps + 1);
+    for (NodeId id = 1; id < f->from->nodes.count; id++)
+        if (grouping->place[id] == PLACE_LIBRARY)
+            library[grouping->step[id]] = id;
+    for (uint32_t i = 0; i < grouping->groups.count; i++)
+        group[grouping->step[grouping->groups.at[i].members.at[0]]] = i;
+    for (uint32_t step = 1; step <= grouping->steps; step++) {
+        if (library[step])
+            build_library(f, library[step]);
+        else
+            TG_TRY(build_group(f, group[step]));
+    }
+    return TG_OK;
+}
+
+static Status fuse_func(PassContext *context, const Graph *in, Graph *out, const Func *from, Map *kernels) {
+    Grouping grouping = tg_group(context->arena, in, from, context->fuse);
+    uint32_t count = from->nodes.count;
+    Fuser f = {
+        .context = context, .in = in, .out = out, .from = from, .grouping = &grouping, .kernels = kernels,
+        .value = TG_ALLOC(context->arena, NodeId, count),
+        .inside = TG_ALLOC(context->arena, NodeId, count),
+        .owner = TG_ALLOC(context->arena, uint32_t, count),
+    };
+    Func *func = tg_func_new(out, from->kind, from->name);
+    func->args = from->args;
+    f.b = tg_builder(out, func, context->fold);
+    TG_TRY(build_steps(&f));
+    for (uint32_t i = 0; i < from->results.count; i++) {
+        const Result *result = &from->results.at[i];
+        NodeId value = in_memory(&f, result->node);
+        f.b.locs = result->locs;
+        if (result->kind == RESULT_STORE)
+            tg_result_store(&f.b, result->buffer, value);
+        else
+            tg_result_value(&f.b, result->name, value);
+    }
+    return tg_builder_status(&f.b, context->diags);
+}
+
+Status run_fuse(PassContext *context, const Graph *in, Graph **out) {
+    *out = tg_graph_like(context->arena, in, LEVEL_KERNEL);
+    Map kernels = tg_map(context->arena);
+    for (uint32_t i = 0; i < in->funcs.count; i++)
+        TG_TRY(fuse_func(context, in, *out, in->funcs.at[i], &kernels));
+    return TG_OK;
+}

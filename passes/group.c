@@ -1,0 +1,384 @@
+/* Nodes are met in order. One that needs memory (a result, an operand of a library call) or is dear becomes a member of a group;
+   cheap ones over memory are computed again in every kernel that reads them. A node joins the group of its latest operand when
+   that group's loops can hold it, or a group of its shape that reads the same memory; else it opens a new one. A group's
+   position never changes, and a node joins only a group that runs no earlier than all that the node reads: so the order of
+   groups is free of cycles by construction, and grouping takes linear time. */
+#include "passes/group.h"
+
+#include "ir/base/map.h"
+
+#include <string.h>
+
+enum { MOST_MEMBERS = 256, MOST_READS = 24, MOST_INLINED = 8 };
+
+typedef struct Grouper {
+    Arena *arena;
+    const Graph *graph;
+    const Func *func;
+    bool fuse;
+    Grouping *out;
+    bool *needed, *memory; /* memory: must be in memory */
+    uint32_t *ready;   /* 2 x the step that makes it readable; + 1: not inside that step's own group */
+    uint32_t *home;    /* inlined views of a group's row scalars: 1 + the group */
+    uint32_t *inlined; /* ops that an inlined node repeats */
+    Map by_shape;      /* of ROWS and COLUMN groups: the newest group + 1 */
+} Grouper;
+
+static bool is_cheap(uint16_t op) {
+    enum { CHEAP_free = 1, CHEAP_one = 1, CHEAP_root = 0, CHEAP_maths = 0, CHEAP_random = 0, CHEAP_dot = 0, CHEAP_attention = 0,
+           CHEAP_call = 0 };
+    static const bool table[] = {
+#define OP(name, min, max, levels, attrs, shape, eval, grad, cast, axes, fuse, cost, emit, gen) CHEAP_##cost,
+#include "ir/ops.def"
+#undef OP
+    };
+    return table[op];
+}
+
+static const Type *type_of(const Grouper *g, NodeId id) { return tg_node_type(g->graph, g->func, id); }
+static FuseKind fuse_kind(const Node *node) { return tg_op((Op)node->op)->fuse; }
+
+/* `type` is `domain` without its last dimension, perhaps with a 1 in its place. */
+static bool is_row_shape(const Type *type, const Type *domain) {
+    if (domain->rank == 0 || type->rank + 1 < domain->rank || type->rank > domain->rank)
+        return false;
+    for (int i = 0; i + 1 < domain->rank; i++)
+        if (!tg_dim_equal(type->dims[i], domain->dims[i]))
+            return false;
+    return type->rank + 1 == domain->rank || (type->dims[type->rank - 1].size == 1 && !type->dims[type->rank - 1].batch);
+}
+
+/* A reshape that only adds or drops dimensions of size 1. */
+static bool is_unit_reshape(const Type *from, const Type *to) {
+    int i = 0, j = 0;
+    for (;;) {
+        while (i < from->rank && from->dims[i].size == 1 && !from->dims[i].batch)
+            i++;
+        while (j < to->rank && to->dims[j].size == 1 && !to->dims[j].batch)
+            j++;
+        if (i == from->rank || j == to->rank)
+            return i == from->rank && j == to->rank;
+        if (!tg_dim_equal(from->dims[i++], to->dims[j++]))
+            return false;
+    }
+}
+
+/* Descending: what results, library calls and lone kernels read, and what index maps other than a broadcast's look at. */
+static void mark_memory(Grouper *g) {
+    const Func *func = g->func;
+    for (uint32_t i = 0; i < func->results.count; i++)
+        g->needed[func->results.at[i].node] = g->memory[func->results.at[i].node] = true;
+    for (NodeId id = func->nodes.count - 1; id > 0; id--) {
+        const Node *node = tg_node(func, id);
+        if (!g->needed[id])
+            continue;
+        FuseKind kind = fuse_kind(node);
+        bool views = node->op == OP_transpose || node->op == OP_slice;
+        if (node->op == OP_reshape)
+            views = g->memory[id] || !is_unit_reshape(type_of(g, tg_operand(func, node, 0)), type_of(g, id));
+        for (uint32_t i = 0; i < node->operand_count; i++) {
+            NodeId operand = tg_operand(func, node, i);
+            g->needed[operand] = true;
+            g->memory[operand] |= kind == FUSE_library || kind == FUSE_alone || views ||
+                                  (!g->fuse && fuse_kind(tg_node(func, operand)) != FUSE_leaf);
+        }
+    }
+}
+
+static Group *group_of(const Grouper *g, NodeId id) {
+    return g->out->place[id] == PLACE_GROUP ? &g->out->groups.at[g->out->group[id]] : NULL;
+}
+
+static bool lies_in_memory(const Grouper *g, NodeId id) {
+    Place place = g->out->place[id];
+    return place == PLACE_MEMORY || place == PLACE_LIBRARY || place == PLACE_ALIAS;
+}
+
+static uint32_t latest(const Grouper *g, const Node *node) {
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        uint32_t operand = g->ready[tg_operand(g->func, node, i)];
+        ready = operand > ready ? operand : ready;
+    }
+    return ready;
+}
+
+/* The group, if any, inside which `node`, a view, may stand in that group's own kernel: 1 + its index. */
+static uint32_t view_home(const Grouper *g, NodeId id, const Node *node) {
+    NodeId operand = tg_operand(g->func, node, 0);
+    uint32_t home = group_of(g, operand) ? 1 + g->out->group[operand] : g->home[operand];
+    if (home == 0)
+        return 0;
+    const Group *group = &g->out->groups.at[home - 1];
+    if (group->kind != GROUP_ROWS || !is_row_shape(type_of(g, operand), &group->domain))
+        return 0;
+    if (node->op == OP_reshape)
+        return is_row_shape(type_of(g, id), &group->domain) ? home : 0;
+    if (node->op != OP_broadcast || !tg_shape_equal(type_of(g, id), &group->domain))
+        return 0;
+    for (uint32_t i = 0; i < node->attr->list[0].count; i++)
+        if (node->attr->list[0].at[i] != (int64_t)i)
+            return 0;
+    return home;
+}
+
+static void place_view(Grouper *g, NodeId id, const Node *node) {
+    NodeId operand = tg_operand(g->func, node, 0);
+    if (node->op == OP_reshape && (g->memory[id] || lies_in_memory(g, operand))) {
+        g->out->place[id] = PLACE_ALIAS;
+        g->ready[id] = g->ready[operand] | (group_of(g, operand) != NULL);
+        return;
+    }
+    g->out->place[id] = PLACE_INLINE;
+    g->inlined[id] = lies_in_memory(g, operand) ? 0 : g->inlined[operand];
+    g->home[id] = view_home(g, id, node);
+    bool over_group = group_of(g, operand) || g->home[operand];
+    g->ready[id] = over_group && !g->home[id] ? g->ready[operand] | 1 : g->ready[operand];
+}
+
+/* May every kernel that reads it compute it again? Only over memory and other repeated nodes. */
+static bool may_inline(Grouper *g, const Node *node) {
+    uint32_t repeated = 1;
+    bool leaves_only = true;
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        NodeId operand = tg_operand(g->func, node, i);
+        bool repeats = g->out->place[operand] == PLACE_INLINE && g->home[operand] == 0;
+        if (!repeats && !lies_in_memory(g, operand))
+            return false;
+        if (repeats && (g->ready[operand] & 1))
+            return false;
+        leaves_only &= repeats && g->ready[operand] == 0 && g->inlined[operand] == 0;
+        repeated += repeats ? g->inlined[operand] : 0;
+    }
+    if (leaves_only)
+        return true;
+    return is_cheap(node->op) && repeated <= MOST_INLINED;
+}
+
+/* Appends what `id` reads from memory, through what is computed again, to `reads`. */
+static void gather_reads(const Grouper *g, NodeId id, Group *group) {
+    if (group->reads.count >= MOST_READS)
+        return;
+    if (g->out->place[id] == PLACE_INLINE) {
+        const Node *node = tg_node(g->func, id);
+        for (uint32_t i = 0; i < node->operand_count; i++)
+            gather_reads(g, tg_operand(g->func, node, i), group);
+        return;
+    }
+    if (type_of(g, id)->rank == 0 || group_of(g, id) == group)
+        return;
+    for (uint32_t i = 0; i < group->reads.count; i++)
+        if (group->reads.at[i] == id)
+            return;
+    tg_push(g->arena, &group->reads, id);
+}
+
+static bool shares_reads(const Grouper *g, const Node *node, const Group *group) {
+    Group mine = {0};
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        gather_reads(g, tg_operand(g->func, node, i), &mine);
+    for (uint32_t i = 0; i < mine.reads.count; i++)
+        for (uint32_t j = 0; j < group->reads.count; j++)
+            if (mine.reads.at[i] == group->reads.at[j])
+                return true;
+    return false;
+}
+
+typedef struct Reduction {
+    bool is, row;
+    int64_t axis, split;
+    Type domain;
+} Reduction;
+
+static Reduction reduction_of(const Grouper *g, const Node *node) {
+    if (fuse_kind(node) != FUSE_reduce)
+        return (Reduction){0};
+    Reduction r = {.is = true, .domain = *type_of(g, tg_operand(g->func, node, 0))};
+    r.axis = node->attr->list[0].at[0];
+    r.split = node->op != OP_argmax && node->attr->list[1].count ? node->attr->list[1].at[0] : 0;
+    r.row = r.axis == r.domain.rank - 1 && !r.domain.dims[r.axis].batch;
+    return r;
+}
+
+static bool reads_member(const Grouper *g, const Node *node, uint32_t group) {
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        NodeId operand = tg_operand(g->func, node, i);
+        if (g->out->place[operand] == PLACE_GROUP && g->out->group[operand] == group)
+            return true;
+    }
+    return false;
+}
+
+static bool accepts(const Grouper *g, uint32_t index, NodeId id, const Node *node, const Reduction *reduction) {
+    const Group *group = &g->out->groups.at[index];
+    if (latest(g, node) > 2 * g->out->step[group->members.at[0]] || group->members.count >= MOST_MEMBERS ||
+        group->reads.count + node->operand_count > MOST_READS || fuse_kind(node) == FUSE_view)
+        return false;
+    if (group->kind == GROUP_ROWS) {
+        if (reduction->is)
+            return reduction->row && tg_shape_equal(&reduction->domain, &group->domain);
+        return tg_shape_equal(type_of(g, id), &group->domain) ||
+               (group->has_rows && is_row_shape(type_of(g, id), &group->domain) && reads_member(g, node, index));
+    }
+    if (group->kind != GROUP_COLUMN)
+        return false;
+    if (reduction->is) {
+        for (uint32_t i = 0; i < node->operand_count; i++)
+            if (reads_member(g, node, index))
+                return false;
+        return !reduction->row && reduction->axis == group->axis && reduction->split == group->split &&
+               tg_shape_equal(&reduction->domain, &group->domain);
+    }
+    return reads_member(g, node, index) && tg_shape_equal(type_of(g, id), type_of(g, group->members.at[0]));
+}
+
+/* Key of by_shape: the loops that a group of this kind over this domain has. */
+static uint64_t *newest(Grouper *g, GroupKind kind, const Type *domain, const Reduction *reduction) {
+    struct {
+        Type domain;
+        int64_t kind, axis, split;
+    } key;
+    memset(&key, 0, sizeof key);
+    key.domain.rank = domain->rank;
+    for (int i = 0; i < domain->rank; i++) {
+        key.domain.dims[i].size = domain->dims[i].size;
+        key.domain.dims[i].batch = domain->dims[i].batch;
+    }
+    key.kind = kind;
+    key.axis = kind == GROUP_COLUMN ? reduction->axis : 0;
+    key.split = kind == GROUP_COLUMN ? reduction->split : 0;
+    return tg_map_put(&g->by_shape, &key, sizeof key, NULL);
+}
+
+static uint32_t find_group(Grouper *g, NodeId id, const Node *node, GroupKind kind, const Type *domain,
+                           const Reduction *reduction) {
+    if (!g->fuse || kind == GROUP_ALONE)
+        return UINT32_MAX;
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        NodeId operand = tg_operand(g->func, node, i);
+        uint32_t home = group_of(g, operand) ? 1 + g->out->group[operand] : g->home[operand];
+        if (home && accepts(g, home - 1, id, node, reduction))
+            return home - 1;
+    }
+    uint64_t last = *newest(g, kind, domain, reduction);
+    if (last && accepts(g, (uint32_t)last - 1, id, node, reduction) &&
+        (kind == GROUP_COLUMN || shares_reads(g, node, &g->out->groups.at[last - 1])))
+        return (uint32_t)last - 1;
+    return UINT32_MAX;
+}
+
+static void place_member(Grouper *g, NodeId id, const Node *node) {
+    Reduction reduction = reduction_of(g, node);
+    GroupKind kind = fuse_kind(node) == FUSE_alone ? GROUP_ALONE : reduction.is && !reduction.row ? GROUP_COLUMN : GROUP_ROWS;
+    const Type *domain = reduction.is ? &reduction.domain : type_of(g, id);
+    uint32_t index = find_group(g, id, node, kind, domain, &reduction);
+    Grouping *out = g->out;
+    if (index == UINT32_MAX) {
+        index = out->groups.count;
+        tg_push(g->arena, &out->groups,
+                (Group){.kind = kind, .domain = *domain, .axis = reduction.axis, .split = reduction.split});
+        if (kind != GROUP_ALONE)
+            *newest(g, kind, domain, &reduction) = 1 + index;
+        out->step[id] = ++out->steps;
+    }
+    Group *group = &out->groups.at[index];
+    if (group->members.count)
+        out->step[id] = out->step[group->members.at[0]];
+    out->place[id] = PLACE_GROUP;
+    out->group[id] = index;
+    g->ready[id] = 2 * out->step[id];
+    group->has_rows |= reduction.is && reduction.row;
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        gather_reads(g, tg_operand(g->func, node, i), group);
+    tg_push(g->arena, &group->members, id);
+}
+
+static void place(Grouper *g, NodeId id) {
+    const Node *node = tg_node(g->func, id);
+    Place *where = &g->out->place[id];
+    switch (fuse_kind(node)) {
+    case FUSE_leaf:
+        if (node->op == OP_arg || node->op == OP_load)
+            *where = PLACE_MEMORY;
+        else if (g->memory[id])
+            place_member(g, id, node);
+        else
+            *where = PLACE_INLINE;
+        break;
+    case FUSE_view:
+        if (node->op == OP_reshape || (!g->memory[id] && g->fuse))
+            place_view(g, id, node);
+        else
+            place_member(g, id, node);
+        break;
+    case FUSE_library:
+        *where = PLACE_LIBRARY;
+        g->out->step[id] = ++g->out->steps;
+        g->ready[id] = 2 * g->out->step[id];
+        break;
+    case FUSE_point:
+        if (g->fuse && !g->memory[id] && may_inline(g, node)) {
+            *where = PLACE_INLINE;
+            g->ready[id] = latest(g, node);
+            for (uint32_t i = 0; i < node->operand_count; i++)
+                g->inlined[id] += g->inlined[tg_operand(g->func, node, i)];
+            g->inlined[id] += type_of(g, id)->rank > 0 || g->ready[id] > 0;
+            break;
+        }
+        place_member(g, id, node);
+        break;
+    case FUSE_reduce:
+    case FUSE_alone:
+    case FUSE_call: place_member(g, id, node); break;
+    }
+}
+
+/* Marks members that `id`, read from outside `group` (UINT32_MAX: from outside of all), makes outputs. */
+static void mark_output(Grouper *g, NodeId id, uint32_t group) {
+    Grouping *out = g->out;
+    if (out->place[id] == PLACE_GROUP) {
+        out->output[id] |= out->group[id] != group;
+        return;
+    }
+    if (out->place[id] != PLACE_INLINE && out->place[id] != PLACE_ALIAS)
+        return;
+    const Node *node = tg_node(g->func, id);
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        mark_output(g, tg_operand(g->func, node, i), out->place[id] == PLACE_ALIAS ? UINT32_MAX : group);
+}
+
+static void mark_outputs(Grouper *g) {
+    const Func *func = g->func;
+    for (NodeId id = 1; id < func->nodes.count; id++) {
+        Place where = g->out->place[id];
+        if (where != PLACE_GROUP && where != PLACE_LIBRARY)
+            continue;
+        const Node *node = tg_node(func, id);
+        for (uint32_t i = 0; i < node->operand_count; i++)
+            mark_output(g, tg_operand(func, node, i), where == PLACE_GROUP ? g->out->group[id] : UINT32_MAX);
+    }
+    for (uint32_t i = 0; i < func->results.count; i++)
+        mark_output(g, func->results.at[i].node, UINT32_MAX);
+}
+
+Grouping tg_group(Arena *arena, const Graph *graph, const Func *func, bool fuse) {
+    uint32_t count = func->nodes.count;
+    Grouping out = {
+        .place = TG_ALLOC(arena, Place, count),
+        .group = TG_ALLOC(arena, uint32_t, count),
+        .step = TG_ALLOC(arena, uint32_t, count),
+        .output = TG_ALLOC(arena, bool, count),
+    };
+    Grouper g = {
+        .arena = arena, .graph = graph, .func = func, .fuse = fuse, .out = &out,
+        .needed = TG_ALLOC(arena, bool, count), .memory = TG_ALLOC(arena, bool, count),
+        .ready = TG_ALLOC(arena, uint32_t, count), .home = TG_ALLOC(arena, uint32_t, count),
+        .inlined = TG_ALLOC(arena, uint32_t, count), .by_shape = tg_map(arena),
+    };
+    mark_memory(&g);
+    for (NodeId id = 1; id < count; id++)
+        if (g.needed[id])
+            place(&g, id);
+    mark_outputs(&g);
+    return out;
+}

@@ -1,0 +1,23 @@
+/* The pipeline, and why it has this order.
+
+   simplify comes first: autodiff then differentiates dots that have absorbed their transposes, so that their gradients are dots
+   without copies too. autodiff adds the gradients to the objective. optimizer follows, since clipping and the gate read
+   gradients. A second simplify cleans what the gradient rules left (transposed results, double casts). batch cuts the joint
+   graph into the step's functions: it must see forward and backward together, to know which sums must be known before which
+   rows. clean drops what no function needs after the cut. layout makes operands of dots regular while a
+   transpose is still a node that fusion can place. fuse is last: a kernel never crosses a function. */
+#include "passes/passes.h"
+
+#include <string.h>
+
+static const char *const order[] = {"simplify", "autodiff", "optimizer", "simplify", "batch", "clean", "layout", "fuse"};
+
+Status tg_phases_run(PassContext *context, const PassOptions *options, const char *until, const Graph *in, Graph **out) {
+    Str names = tg_str(context->arena);
+    uint32_t last = sizeof order / sizeof *order - 1;
+    for (uint32_t i = last; until && i > 0 && strcmp(order[last], until) != 0; i--)
+        last = i - 1;
+    for (uint32_t i = 0; i <= last; i++)
+        tg_str_printf(&names, "%s%s", i ? "," : "", order[i]);
+    return tg_passes_run(context, options, names.text, in, out);
+}
