@@ -1,0 +1,45 @@
+/* tgc opt: passes on a graph in text form, and the text form of a kernel's loops. */
+#include "driver/pipeline.h"
+#include "ir/base/file.h"
+
+#include <string.h>
+
+static Status loops(Pipeline *p, const char *path, const char *text, size_t length, Str *out) {
+    uint16_t source = tg_source_add(p->sources, p->arena, path, text, length);
+    LoopKernel *kernel;
+    TG_TRY(tg_loop_parse(p->arena, p->diags, source, &kernel));
+    TG_TRY(tg_loop_verify(kernel, p->diags));
+    tg_loop_print(out, kernel);
+    return TG_OK;
+}
+
+static Status graph(Pipeline *p, const char *path, const char *text, size_t length, Str *out) {
+    Status status;
+    PassOptions options = pipeline_pass_options(p, &status);
+    TG_TRY(status);
+    PassContext context = {.arena = p->arena, .diags = p->diags};
+    Graph *in, *result;
+    TG_TRY(tg_graph_parse(p->arena, p->diags, p->sources, path, text, length, &in));
+    TG_TRY(tg_graph_verify(in, p->diags));
+    const char *passes = p->cli->value[CLI_PASSES];
+    TG_TRY(tg_passes_run(&context, &options, passes ? passes : "", in, &result));
+    tg_graph_print(out, result);
+    return TG_OK;
+}
+
+Status command_opt(Pipeline *p) {
+    const char *path = p->cli->arguments.at[0], *why;
+    char *text;
+    size_t length;
+    Status status = tg_file_read(p->arena, path, &text, &length, &why);
+    if (status != TG_OK) {
+        tg_error(p->diags, (Loc){0}, "%s", why);
+        return status;
+    }
+    if (strcmp(path, "-") == 0)
+        path = "<stdin>";
+    Str out = tg_str(p->arena);
+    TG_TRY(p->cli->value[CLI_LOOPS] ? loops(p, path, text, length, &out) : graph(p, path, text, length, &out));
+    fwrite(out.text, 1, out.length, stdout);
+    return TG_OK;
+}

@@ -1,0 +1,42 @@
+/* The steps that the commands share: from a source file to a plan. */
+#ifndef TG_PIPELINE_H
+#define TG_PIPELINE_H
+
+#include "codegen/codegen.h"
+#include "driver/cli.h"
+#include "frontend/ast.h"
+
+typedef enum Stage { STAGE_AST, STAGE_MODEL, STAGE_STEP, STAGE_KERNEL, STAGE_PLAN } Stage;
+
+typedef struct Pipeline {
+    Arena *arena;
+    Diags *diags;
+    Sources *sources;
+    const Cli *cli;
+    Texts run_sets;  /* of --set: those that the program takes */
+    Unit *unit, *std;
+    Graph *model, *step, *kernel;
+    Lowered lowered;
+} Pipeline;
+
+PassOptions pipeline_pass_options(Pipeline *p, Status *status);
+/* From cli->arguments.at[0] up to `until`. A compile command's --set all go to the compiler; a program's verb keeps those that name
+   run-time settings in `run_sets`. */
+TG_CHECKED Status pipeline_run(Pipeline *p, Stage until);
+/* "not built yet", TG_USAGE, for values of -p, -dp, --target ... that are none so far. */
+TG_CHECKED Status pipeline_check_options(Pipeline *p);
+/* Prints how long the part took that began at `start` seconds; with --time-report. */
+double pipeline_seconds(void);
+void pipeline_time(const Pipeline *p, const char *part, double start);
+LlvmRequest pipeline_request(const Pipeline *p);
+
+/* Commands. */
+TG_CHECKED Status command_check(Pipeline *p);
+TG_CHECKED Status command_compile(Pipeline *p);
+TG_CHECKED Status command_opt(Pipeline *p);
+TG_CHECKED Status command_explain(Pipeline *p);
+TG_CHECKED Status command_run(Pipeline *p); /* train, eval, predict, info, bench; does not come back when all is well */
+/* --report */
+void report_print(Str *to, const TgPlan *plan);
+
+#endif
