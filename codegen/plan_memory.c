@@ -1,0 +1,77 @@
+/* Offsets in the one arena. What persists comes first, in the order of the classes; then what functions exchange; then a frame
+   for temporaries that all functions use in turn. In a frame a buffer takes the lowest place that is free from its first to its
+   last step, so what was used last is used again first, while it is in cache. */
+#include "codegen/plan_build.h"
+
+static int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+static bool is_temporary(const PlanBuffer *b) { return b->class == PLAN_TEMP || b->class == PLAN_SCRATCH; }
+
+static int64_t place_class(Planner *p, PlanBufferClass class, int64_t offset) {
+    for (uint32_t i = 0; i < p->buffers.count; i++) {
+        PlanBuffer *b = &p->buffers.at[i].buffer;
+        if (b->class != class)
+            continue;
+        b->offset = offset;
+        offset += class == PLAN_SUM ? b->lanes * b->lane_bytes : round_up(b->bytes);
+    }
+    return offset;
+}
+
+/* A stretch of the frame that a living buffer holds. */
+typedef struct Held {
+    int64_t begin, end;
+    uint32_t last;
+} Held;
+
+typedef struct Frame {
+    Held *held; /* by offset */
+    uint32_t count;
+} Frame;
+
+static void release(Frame *frame, uint32_t step) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < frame->count; i++)
+        if (frame->held[i].last >= step)
+            frame->held[kept++] = frame->held[i];
+    frame->count = kept;
+}
+
+static int64_t take(Frame *frame, int64_t bytes, uint32_t last) {
+    int64_t begin = 0;
+    uint32_t at = 0;
+    while (at < frame->count && frame->held[at].begin - begin < bytes)
+        begin = frame->held[at++].end;
+    for (uint32_t i = frame->count++; i > at; i--)
+        frame->held[i] = frame->held[i - 1];
+    frame->held[at] = (Held){begin, begin + bytes, last};
+    return begin;
+}
+
+/* Buffers of one function stand in the order of their first steps. */
+static int64_t place_frames(Planner *p, int64_t base) {
+    int64_t highest = base;
+    Frame frame = {.held = TG_ALLOC(p->arena, Held, p->buffers.count + 1)};
+    uint32_t owner = 0;
+    for (uint32_t i = 0; i < p->buffers.count; i++) {
+        Draft *draft = &p->buffers.at[i];
+        if (!is_temporary(&draft->buffer))
+            continue;
+        if (draft->frame != owner)
+            frame.count = 0;
+        owner = draft->frame;
+        release(&frame, draft->first);
+        draft->buffer.offset = base + take(&frame, round_up(draft->buffer.bytes), draft->last);
+        int64_t end = draft->buffer.offset + round_up(draft->buffer.bytes);
+        highest = end > highest ? end : highest;
+    }
+    return highest;
+}
+
+void tg_plan_place(Planner *p, TgPlan *plan) {
+    static const PlanBufferClass fixed[] = {PLAN_SUM, PLAN_INPUT, PLAN_OUTPUT, PLAN_CONST};
+    int64_t offset = place_class(p, PLAN_OPTIMIZER, place_class(p, PLAN_STATE, place_class(p, PLAN_PARAM, 0)));
+    plan->persistent_bytes = offset;
+    for (uint32_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        offset = place_class(p, fixed[i], offset);
+    plan->arena_bytes = place_frames(p, offset);
+}

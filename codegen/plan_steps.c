@@ -1,0 +1,354 @@
+/* The steps of one function: kernels and library calls in the order of the graph, copies where a result is not where it must be. */
+#include "codegen/plan_build.h"
+
+#include "codegen/dnn.h"
+#include "ir/cost.h"
+#include "ir/dot.h"
+
+#include <string.h>
+
+typedef struct FuncPlan {
+    Planner *p;
+    const Func *func;
+    int64_t capacity;
+    uint32_t frame;        /* 1 + its index in Planner.funcs */
+    uint32_t step;         /* of this function, from 1 */
+    PlanOperand *where;    /* per node */
+    uint32_t *made_at;     /* per node that a step writes: the step that will */
+    uint32_t *last_read;   /* per persistent buffer: the last step that reads its old value */
+    int64_t *target;       /* per node that a step writes: 1 + buffer to write to, or 0 */
+} FuncPlan;
+
+static const Node *node_at(const FuncPlan *f, NodeId id) { return tg_node(f->func, id); }
+
+/* What holds the bytes of `id`: reshapes are the same memory. */
+static NodeId base_of(const FuncPlan *f, NodeId id) {
+    while (node_at(f, id)->op == OP_reshape)
+        id = tg_operand(f->func, node_at(f, id), 0);
+    return id;
+}
+
+static bool is_made_here(const FuncPlan *f, NodeId id) {
+    const Node *node = node_at(f, id);
+    return node->op == OP_result || tg_op((Op)node->op)->fuse == FUSE_library;
+}
+
+/* Numbers the steps ahead: what writes each node, and when each persistent buffer is read last. */
+static void number_steps(FuncPlan *f) {
+    uint32_t step = 0;
+    for (NodeId id = 1; id < f->func->nodes.count; id++) {
+        const Node *node = node_at(f, id);
+        bool runs = node->op == OP_call || tg_op((Op)node->op)->fuse == FUSE_library;
+        if (node->op == OP_result)
+            f->made_at[id] = f->made_at[tg_operand(f->func, node, 0)];
+        if (!runs)
+            continue;
+        f->made_at[id] = ++step;
+        for (uint32_t i = 0; i < node->operand_count; i++) {
+            const Node *read = node_at(f, base_of(f, tg_operand(f->func, node, i)));
+            if (read->op == OP_load)
+                f->last_read[read->attr->ref] = step;
+        }
+    }
+}
+
+/* May `output` of a kernel be written over the input `arg`? When every value made of it is pointwise in its shape, and it reaches
+   this output alone or the kernel is one pointwise loop: then an element is read before it is overwritten, and never again. */
+static bool may_overwrite(const FuncPlan *f, const Func *kernel, int64_t arg, uint32_t output) {
+    const Graph *graph = f->p->graph;
+    bool *reached = TG_ALLOC(f->p->arena, bool, kernel->nodes.count);
+    bool pointwise = true;
+    NodeId self = 0;
+    for (NodeId id = 1; id < kernel->nodes.count; id++) {
+        const Node *node = tg_node(kernel, id);
+        FuseKind kind = tg_op((Op)node->op)->fuse;
+        pointwise &= kind == FUSE_point || kind == FUSE_leaf || node->op == OP_broadcast;
+        if (node->op == OP_arg && node->attr->list[0].at[0] == arg) {
+            self = id;
+            reached[id] = true;
+        }
+        for (uint32_t i = 0; i < node->operand_count; i++)
+            if (reached[tg_operand(kernel, node, i)]) {
+                reached[id] = true;
+                if (kind != FUSE_point || !tg_shape_equal(tg_node_type(graph, kernel, id), tg_node_type(graph, kernel, self)))
+                    return false;
+            }
+    }
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < kernel->results.count; i++)
+        others += i != output && reached[kernel->results.at[i].node];
+    NodeId value = kernel->results.at[output].node;
+    return tg_shape_equal(tg_node_type(graph, kernel, value), tg_node_type(graph, kernel, self)) && (others == 0 || pointwise);
+}
+
+/* May the step that makes `id` write straight into the persistent buffer? */
+static bool may_store(const FuncPlan *f, NodeId id, uint32_t buffer) {
+    uint32_t made = f->made_at[id];
+    if (f->last_read[buffer] < made)
+        return true;
+    const Node *node = node_at(f, id);
+    if (f->last_read[buffer] > made || node->op != OP_result)
+        return false;
+    const Node *call = node_at(f, tg_operand(f->func, node, 0));
+    const Func *kernel = f->p->graph->funcs.at[call->attr->ref];
+    for (uint32_t i = 0; i < call->operand_count; i++) {
+        const Node *read = node_at(f, base_of(f, tg_operand(f->func, call, i)));
+        if (read->op == OP_load && read->attr->ref == buffer &&
+            !may_overwrite(f, kernel, i, (uint32_t)node->attr->list[0].at[0]))
+            return false;
+    }
+    return true;
+}
+
+static const Type *type_of(const FuncPlan *f, NodeId id) { return tg_node_type(f->p->graph, f->func, id); }
+
+static uint32_t add_temporary(FuncPlan *f, PlanBufferClass class, const Type *type) {
+    uint32_t index = tg_plan_add_buffer(f->p, class, "", type, f->capacity);
+    Draft *draft = &f->p->buffers.at[index];
+    draft->first = draft->last = f->step;
+    draft->frame = f->frame;
+    return index;
+}
+
+static PlanOperand read_operand(FuncPlan *f, NodeId id) {
+    PlanOperand operand = f->where[base_of(f, id)];
+    Draft *draft = &f->p->buffers.at[operand.buffer];
+    if (draft->frame)
+        draft->last = f->step;
+    return operand;
+}
+
+static PlanOperand written_operand(FuncPlan *f, NodeId id) {
+    PlanOperand operand = {.lane = 0};
+    if (f->target[id]) {
+        operand.buffer = (uint32_t)(f->target[id] - 1);
+        if (f->p->buffers.at[operand.buffer].buffer.class == PLAN_SUM)
+            operand.lane = TG_LANE_CURRENT;
+    } else {
+        operand.buffer = add_temporary(f, PLAN_TEMP, type_of(f, id));
+    }
+    f->where[id] = operand;
+    return operand;
+}
+
+static void push_operand(FuncPlan *f, PlanStep *step, PlanOperand operand) {
+    tg_push(f->p->arena, &f->p->operands, operand);
+    step->buffer_count++;
+    const PlanBuffer *buffer = &f->p->buffers.at[operand.buffer].buffer;
+    step->bytes += (double)buffer->bytes;
+}
+
+static void set_lines(const FuncPlan *f, PlanStep *step, LocsId locs) {
+    Loc places[TG_PLAN_LINES];
+    step->line_count = tg_locs_list(f->p->graph, locs, places, TG_PLAN_LINES);
+    for (uint32_t i = 0; i < step->line_count; i++)
+        step->lines[i] = (PlanLine){f->p->graph->sources->files.at[places[i].file].path, places[i].line, places[i].column};
+}
+
+static PlanStep begin_step(FuncPlan *f, PlanStepKind kind, const char *label, LocsId locs) {
+    PlanStep step = {.kind = kind, .label = label, .buffer_first = f->p->operands.count};
+    f->step++;
+    set_lines(f, &step, locs);
+    return step;
+}
+
+static void end_step(FuncPlan *f, const PlanStep *step) { tg_push(f->p->arena, &f->p->steps, *step); }
+
+/* "exp+reduce_sum": the ops that do the work, each once, at most four. */
+static const char *label_of(const FuncPlan *f, const Func *kernel) {
+    Str text = tg_str(f->p->arena);
+    bool seen[OP_COUNT] = {false};
+    uint32_t named = 0;
+    for (NodeId id = 1; id < kernel->nodes.count && named < 4; id++) {
+        uint16_t op = tg_node(kernel, id)->op;
+        FuseKind kind = tg_op((Op)op)->fuse;
+        if (seen[op] || kind == FUSE_leaf || op == OP_broadcast || op == OP_reshape || op == OP_convert)
+            continue;
+        seen[op] = true;
+        tg_str_printf(&text, "%s%s", named++ ? "+" : "", tg_op((Op)op)->name);
+    }
+    return named ? text.text : "copy";
+}
+
+static bool has_batch(const Graph *graph, const Func *func) {
+    for (NodeId id = 1; id < func->nodes.count; id++)
+        if (tg_type_batch_axis(tg_node_type(graph, func, id)) >= 0)
+            return true;
+    return false;
+}
+
+/* Loops of the kernel for this capacity, made once. */
+static Status loops_of(FuncPlan *f, uint32_t kernel, uint32_t *index) {
+    const Func *body = f->p->graph->funcs.at[kernel];
+    int64_t key[] = {kernel, has_batch(f->p->graph, body) ? f->capacity : 0};
+    uint64_t *known = tg_map_put(&f->p->kernels, key, sizeof key, NULL);
+    if (*known == 0) {
+        const char *name = tg_arena_printf(f->p->arena, "k%u", f->p->out->kernels.count);
+        LoopKernel *loops;
+        TG_TRY(tg_lower_kernel(f->p->arena, f->p->diags, f->p->graph, body, f->capacity, name, &loops));
+        tg_push(f->p->arena, &f->p->out->kernels, loops);
+        *known = f->p->out->kernels.count;
+    }
+    *index = (uint32_t)*known - 1;
+    return TG_OK;
+}
+
+static Status plan_call(FuncPlan *f, NodeId id) {
+    const Node *call = node_at(f, id);
+    const Func *kernel = f->p->graph->funcs.at[call->attr->ref];
+    PlanStep step = begin_step(f, STEP_KERNEL, label_of(f, kernel), call->locs);
+    TG_TRY(loops_of(f, call->attr->ref, &step.index));
+    step.tiles = f->p->out->kernels.at[step.index]->tiles;
+    for (uint32_t i = 0; i < call->operand_count; i++)
+        push_operand(f, &step, read_operand(f, tg_operand(f->func, call, i)));
+    /* Results follow their call; one that nothing reads is written all the same. */
+    uint32_t written = 0;
+    for (NodeId r = id + 1; r < f->func->nodes.count && written < kernel->results.count; r++) {
+        const Node *result = node_at(f, r);
+        if (result->op == OP_result && tg_operand(f->func, result, 0) == id) {
+            push_operand(f, &step, written_operand(f, r));
+            written++;
+        }
+    }
+    for (NodeId k = 1; k < kernel->nodes.count; k++)
+        step.flops += tg_node_flops(f->p->graph, kernel, tg_node(kernel, k), f->capacity);
+    end_step(f, &step);
+    return TG_OK;
+}
+
+static Status plan_dot(FuncPlan *f, NodeId id) {
+    const Node *node = node_at(f, id);
+    const Graph *graph = f->p->graph;
+    DotGeometry g;
+    (void)tg_dot_geometry(graph, f->func, node, f->capacity, &g);
+    int64_t split = node->attr->list[4].count ? node->attr->list[4].at[0] : 1;
+    PlanDot dot = {
+        .dtype = type_of(f, tg_operand(f->func, node, 0))->dtype, .out_dtype = type_of(f, id)->dtype,
+        .groups = g.groups, .m = g.m, .n = g.n, .k = g.k,
+        .a_group = g.a_group, .a_m = g.a_m, .a_k = g.a_k, .b_group = g.b_group, .b_k = g.b_k, .b_n = g.b_n,
+        .out_group = g.m * g.n, .out_m = g.n, .bias = node->operand_count == 3, .rows_m = g.rows_m, .rows_k = g.rows_k,
+        .pieces = g.rows_k && split > 1 ? split : 1,
+    };
+    DnnChoice choice = tg_dnn_variant(&dot);
+    dot.variant = choice.variant, dot.tile_m = choice.tile_m, dot.tile_n = choice.tile_n;
+    PlanStep step = begin_step(f, STEP_DOT, "dot", node->locs);
+    step.index = f->p->dots.count;
+    tg_push(f->p->arena, &f->p->dots, dot);
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        push_operand(f, &step, read_operand(f, tg_operand(f->func, node, i)));
+    push_operand(f, &step, written_operand(f, id));
+    if (dot.pieces > 1) {
+        Type scratch = {.dtype = dot.out_dtype == DT_F64 ? DT_F64 : DT_F32, .rank = 4,
+                        .dims = {{dot.pieces, false}, {dot.groups, false}, {dot.m, false}, {dot.n, false}}};
+        push_operand(f, &step, (PlanOperand){.buffer = add_temporary(f, PLAN_SCRATCH, &scratch)});
+    }
+    step.flops = 2.0 * (double)dot.groups * (double)dot.m * (double)dot.n * (double)dot.k;
+    end_step(f, &step);
+    return TG_OK;
+}
+
+static void plan_copy(FuncPlan *f, PlanOperand from, PlanOperand to, LocsId locs) {
+    PlanStep step = begin_step(f, STEP_COPY, "copy", locs);
+    Draft *read = &f->p->buffers.at[from.buffer];
+    if (read->frame)
+        read->last = f->step;
+    push_operand(f, &step, from);
+    push_operand(f, &step, to);
+    end_step(f, &step);
+}
+
+/* The argument's buffer: pre and micro read the same fields, so they share theirs. */
+static uint32_t input_buffer(FuncPlan *f, PlanFuncKind kind, uint32_t index) {
+    const FuncArg *arg = &f->func->args.at[index];
+    for (uint32_t i = 0; (kind == PLAN_MICRO || kind == PLAN_PRE) && i < f->p->funcs.count; i++) {
+        const PlanFunc *other = &f->p->funcs.at[i];
+        if (other->kind == PLAN_PRE || other->kind == PLAN_MICRO)
+            return f->p->inputs.at[other->input_first + index];
+    }
+    return tg_plan_add_buffer(f->p, PLAN_INPUT, arg->name, tg_type_of(&f->p->graph->types, arg->type), f->capacity);
+}
+
+/* A copy that waits for the function's end. */
+typedef struct Late {
+    NodeId from;
+    PlanOperand to;
+    LocsId locs;
+} Late;
+typedef Vec(Late) Lates;
+
+static PlanOperand result_operand(FuncPlan *f, const Result *result) {
+    if (result->kind == RESULT_STORE) {
+        bool sum = f->p->buffers.at[result->buffer].buffer.class == PLAN_SUM;
+        return (PlanOperand){.buffer = result->buffer, .lane = sum ? TG_LANE_CURRENT : 0};
+    }
+    uint32_t buffer = tg_plan_add_buffer(f->p, PLAN_OUTPUT, result->name, type_of(f, result->node), f->capacity);
+    tg_push(f->p->arena, &f->p->results, (PlanResult){result->name, buffer});
+    return (PlanOperand){.buffer = buffer};
+}
+
+/* Decides where results are made. What a step makes goes straight to the first result that may take it; other results are copied
+   at the end. A result that is an old value or an argument is copied first, by way of a temporary if it is stored, before
+   anything overwrites what it is. */
+static void plan_results(FuncPlan *f, Lates *late) {
+    for (uint32_t i = 0; i < f->func->results.count; i++) {
+        const Result *result = &f->func->results.at[i];
+        NodeId base = base_of(f, result->node);
+        PlanOperand to = result_operand(f, result);
+        bool made = is_made_here(f, base);
+        if (made && f->target[base] == 0 && (result->kind == RESULT_VALUE || may_store(f, base, result->buffer)))
+            f->target[base] = 1 + (int64_t)to.buffer;
+        else if (!made && result->kind == RESULT_VALUE)
+            plan_copy(f, f->where[base], to, result->locs);
+        else
+            tg_push(f->p->arena, late, (Late){base, to, result->locs});
+    }
+    for (uint32_t i = 0; i < late->count; i++) {
+        NodeId from = late->at[i].from;
+        if (is_made_here(f, from))
+            continue;
+        PlanOperand kept = {.buffer = add_temporary(f, PLAN_TEMP, type_of(f, from))};
+        plan_copy(f, f->where[from], kept, late->at[i].locs);
+        f->where[from] = kept;
+    }
+}
+
+Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64_t capacity) {
+    uint32_t count = func->nodes.count;
+    FuncPlan f = {.p = p, .func = func, .capacity = capacity, .frame = p->funcs.count + 1};
+    f.where = TG_ALLOC(p->arena, PlanOperand, count);
+    f.made_at = TG_ALLOC(p->arena, uint32_t, count);
+    f.target = TG_ALLOC(p->arena, int64_t, count);
+    f.last_read = TG_ALLOC(p->arena, uint32_t, p->graph->buffers.count + 1);
+    PlanFunc plan = {.kind = kind, .name = func->name, .capacity = capacity, .step_first = p->steps.count,
+                     .input_first = p->inputs.count, .input_count = func->args.count, .result_first = p->results.count};
+    for (uint32_t i = 0; i < func->args.count; i++)
+        tg_push(p->arena, &p->inputs, input_buffer(&f, kind, i));
+    number_steps(&f);
+    for (NodeId id = 1; id < count; id++) {
+        const Node *node = tg_node(func, id);
+        if (node->op == OP_arg)
+            f.where[id] = (PlanOperand){.buffer = p->inputs.at[plan.input_first + (uint32_t)node->attr->list[0].at[0]]};
+        else if (node->op == OP_load)
+            f.where[id] = (PlanOperand){.buffer = node->attr->ref,
+                                        .lane = node->attr->list[0].count ? (int32_t)node->attr->list[0].at[0] : 0};
+    }
+    Lates late = {0};
+    plan_results(&f, &late);
+    for (NodeId id = 1; id < count; id++) {
+        const Node *node = tg_node(func, id);
+        if (node->op == OP_call)
+            TG_TRY(plan_call(&f, id));
+        else if (node->op == OP_dot)
+            TG_TRY(plan_dot(&f, id));
+        else if (tg_op((Op)node->op)->fuse == FUSE_library) {
+            tg_error(p->diags, tg_locs_first(p->graph, node->locs), "%s is not built yet", tg_op((Op)node->op)->name);
+            return TG_MODEL;
+        }
+    }
+    for (uint32_t i = 0; i < late.count; i++)
+        plan_copy(&f, f.where[late.at[i].from], late.at[i].to, late.at[i].locs);
+    plan.step_count = p->steps.count - plan.step_first;
+    plan.result_count = p->results.count - plan.result_first;
+    tg_push(p->arena, &p->funcs, plan);
+    return TG_OK;
+}
