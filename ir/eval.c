@@ -65,7 +65,7 @@ void eval_copy_strided(const Extents *extents, double *to, int64_t to_base, cons
 static double wrapped(DType dtype, double value) {
     if (!isfinite(value))
         return 0.0;
-    value = trunc(value);
+    value = trunc(value) + 0.0; /* no -0 */
     int bits = tg_dtype(dtype)->bytes * 8;
     if (bits == 64)
         return value;
@@ -74,7 +74,7 @@ static double wrapped(DType dtype, double value) {
     double low = is_signed ? -span / 2 : 0.0;
     if (value >= low && value < low + span)
         return value;
-    value = fmod(value, span);
+    value = fmod(value, span) + 0.0;
     if (value < low)
         value += span;
     return value >= low + span ? value - span : value;
