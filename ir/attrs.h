@@ -1,4 +1,5 @@
-/* The `attrs` column of ops.def, taken apart: what a node carries besides operands and type, in the order of printing. */
+/* The `attrs` column of ops.def, taken apart: what a node carries besides operands and type, in the order of printing.
+ */
 #ifndef TG_ATTRS_H
 #define TG_ATTRS_H
 

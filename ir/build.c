@@ -69,19 +69,28 @@ static void key_attr(Builder *b, const AttrField *field, const Attr *attr, const
         key_add(key, list.at, sizeof *list.at * list.count);
         break;
     }
-    case ATTR_NUMBER: key_add(key, &attr->number, sizeof attr->number); break;
+    case ATTR_NUMBER:
+        key_add(key, &attr->number, sizeof attr->number);
+        break;
     case ATTR_DENSE:
         if (attr->dense != NULL)
             key_add(key, attr->dense, sizeof *attr->dense * (size_t)tg_type_count(type, 1));
         break;
-    case ATTR_KEY: key_add(key, &attr->key, sizeof attr->key); break;
-    case ATTR_TEXT: key_add(key, &attr->text, sizeof attr->text); break;
-    default: key_add(key, &attr->ref, sizeof attr->ref); break;
+    case ATTR_KEY:
+        key_add(key, &attr->key, sizeof attr->key);
+        break;
+    case ATTR_TEXT:
+        key_add(key, &attr->text, sizeof attr->text);
+        break;
+    default:
+        key_add(key, &attr->ref, sizeof attr->ref);
+        break;
     }
 }
 
 /* The place of the node that equals this one; 0 in it: there is none yet. */
-static uint64_t *shared_place(Builder *b, const Node *node, const NodeId *operands, const AttrField *fields, uint32_t count) {
+static uint64_t *shared_place(Builder *b, const Node *node, const NodeId *operands, const AttrField *fields,
+                              uint32_t count) {
     b->scratch.length = 0;
     uint32_t head[] = {node->op, node->type, node->operand_count};
     key_add(&b->scratch, head, sizeof head);
@@ -116,7 +125,8 @@ static void declare_arg(Builder *b, const Attr *attr, TypeId type) {
                 (FuncArg){tg_intern(b->graph, attr->text), type, tg_locs_first(b->graph, b->locs)});
 }
 
-static NodeId build(Builder *b, Op op, const Attr *attr, const NodeId *operands, uint32_t count, TypeId wanted, bool owned) {
+static NodeId build(Builder *b, Op op, const Attr *attr, const NodeId *operands, uint32_t count, TypeId wanted,
+                    bool owned) {
     const char *why = NULL;
     for (uint32_t i = 0; i < count && b->error != NULL; i++)
         if (operands[i] == 0)
@@ -141,7 +151,8 @@ static NodeId build(Builder *b, Op op, const Attr *attr, const NodeId *operands,
         if (known != 0)
             return merged(b, known);
     }
-    Node node = {.op = (uint16_t)op, .operand_count = (uint16_t)count, .type = type, .locs = b->locs, .attr = &complete_attr};
+    Node node = {
+        .op = (uint16_t)op, .operand_count = (uint16_t)count, .type = type, .locs = b->locs, .attr = &complete_attr};
     uint64_t *place = b->fold ? shared_place(b, &node, operands, fields, field_count) : NULL;
     if (place != NULL && *place != 0)
         return merged(b, (NodeId)*place);
@@ -245,7 +256,8 @@ NodeId tg_reduce(Builder *b, Op op, NodeId x, const int64_t *axes, uint32_t coun
     return tg_build(b, op, &attr, &x, 1, 0);
 }
 
-NodeId tg_dot(Builder *b, NodeId x, NodeId y, Ints batch_x, Ints batch_y, Ints contract_x, Ints contract_y, NodeId bias) {
+NodeId tg_dot(Builder *b, NodeId x, NodeId y, Ints batch_x, Ints batch_y, Ints contract_x, Ints contract_y,
+              NodeId bias) {
     Attr attr = {.list = {batch_x, batch_y, contract_x, contract_y}};
     return tg_build(b, OP_dot, &attr, (NodeId[]){x, y, bias}, bias ? 3 : 2, 0);
 }

@@ -6,11 +6,12 @@
 #include <string.h>
 
 enum {
-    MOST_RESULTS = 4096,  /* larger constants stay an expression: they would only fill the program */
+    MOST_RESULTS = 4096, /* larger constants stay an expression: they would only fill the program */
     MOST_OPERANDS = 65536,
 };
 
-/* By the cost column: what is exact in every arithmetic folds; polynomials and sums in a fixed order are the kernels' own. */
+/* By the cost column: what is exact in every arithmetic folds; polynomials and sums in a fixed order are the kernels'
+ * own. */
 enum {
     EXACT_free = 1,
     EXACT_one = 1,
@@ -24,7 +25,7 @@ enum {
 
 static bool folds(Op op) {
     static const bool exact[] = {
-#define OP(name, min, max, levels, attrs, shape, eval, grad, cast, axes, fuse, cost, ...) \
+#define OP(name, min, max, levels, attrs, shape, eval, grad, cast, axes, fuse, cost, ...)                              \
     EXACT_##cost && (FUSE_##fuse == FUSE_point || FUSE_##fuse == FUSE_view || FUSE_##fuse == FUSE_alone),
 #include "ir/ops.def"
 #undef OP
@@ -93,13 +94,20 @@ static NodeId fold_neutral(Builder *b, Op op, NodeId x, NodeId y) {
     bool whole = tg_is_integer(tg_node_type(b->graph, b->func, x)->dtype);
     double nothing = whole ? 0.0 : -0.0;
     switch (op) {
-    case OP_add: return is_number(b, y, nothing) ? x : is_number(b, x, nothing) ? y : 0;
-    case OP_sub: return is_number(b, y, 0.0) ? x : 0;
-    case OP_mul: return is_number(b, y, 1) ? x : is_number(b, x, 1) ? y : 0;
-    case OP_div: return is_number(b, y, 1) ? x : 0;
-    case OP_and: return is_number(b, y, 1) || is_number(b, x, 0) ? x : is_number(b, x, 1) || is_number(b, y, 0) ? y : 0;
-    case OP_or: return is_number(b, y, 0) || is_number(b, x, 1) ? x : is_number(b, x, 0) || is_number(b, y, 1) ? y : 0;
-    default: return 0;
+    case OP_add:
+        return is_number(b, y, nothing) ? x : is_number(b, x, nothing) ? y : 0;
+    case OP_sub:
+        return is_number(b, y, 0.0) ? x : 0;
+    case OP_mul:
+        return is_number(b, y, 1) ? x : is_number(b, x, 1) ? y : 0;
+    case OP_div:
+        return is_number(b, y, 1) ? x : 0;
+    case OP_and:
+        return is_number(b, y, 1) || is_number(b, x, 0) ? x : is_number(b, x, 1) || is_number(b, y, 0) ? y : 0;
+    case OP_or:
+        return is_number(b, y, 0) || is_number(b, x, 1) ? x : is_number(b, x, 0) || is_number(b, y, 1) ? y : 0;
+    default:
+        return 0;
     }
 }
 
@@ -121,18 +129,29 @@ static NodeId fold_twice(Builder *b, Op op, NodeId x) {
 static NodeId identity(Builder *b, Op op, const Attr *attr, const NodeId *operands, uint32_t count, TypeId type) {
     NodeId x = operands[0];
     switch (op) {
-    case OP_reshape: return fold_reshape(b, x, type);
-    case OP_transpose: return fold_transpose(b, attr, x);
-    case OP_broadcast: return fold_broadcast(b, attr, x, type);
-    case OP_convert: return x;
-    case OP_slice: return x;
-    case OP_reverse: return attr->list[0].count == 0 ? x : 0;
-    case OP_pad: return all_are(attr->list[0], 0) && all_are(attr->list[1], 0) && all_are(attr->list[2], 0) ? x : 0;
-    case OP_concat: return count == 1 ? x : 0;
+    case OP_reshape:
+        return fold_reshape(b, x, type);
+    case OP_transpose:
+        return fold_transpose(b, attr, x);
+    case OP_broadcast:
+        return fold_broadcast(b, attr, x, type);
+    case OP_convert:
+        return x;
+    case OP_slice:
+        return x;
+    case OP_reverse:
+        return attr->list[0].count == 0 ? x : 0;
+    case OP_pad:
+        return all_are(attr->list[0], 0) && all_are(attr->list[1], 0) && all_are(attr->list[2], 0) ? x : 0;
+    case OP_concat:
+        return count == 1 ? x : 0;
     case OP_neg:
-    case OP_not: return fold_twice(b, op, x);
-    case OP_select: return fold_select(b, operands);
-    default: return count == 2 ? fold_neutral(b, op, x, operands[1]) : 0;
+    case OP_not:
+        return fold_twice(b, op, x);
+    case OP_select:
+        return fold_select(b, operands);
+    default:
+        return count == 2 ? fold_neutral(b, op, x, operands[1]) : 0;
     }
 }
 
@@ -173,7 +192,8 @@ static bool evaluate(Builder *b, Op op, const Attr *attr, const NodeId *operands
         tg_push(arena, &alone.nodes, (Node){.op = OP_const, .type = types[i], .attr = from->attr});
         tg_push(arena, &alone.operands, i + 1);
     }
-    tg_push(arena, &alone.nodes, (Node){.op = (uint16_t)op, .operand_count = (uint16_t)count, .type = type, .attr = attr});
+    tg_push(arena, &alone.nodes,
+            (Node){.op = (uint16_t)op, .operand_count = (uint16_t)count, .type = type, .attr = attr});
     EvalState state = {.arena = arena, .mode = EVAL_TYPED, .rows = 1};
     return tg_eval_node(&state, b->graph, &alone, count + 1, values, result) == TG_OK;
 }

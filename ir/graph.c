@@ -16,10 +16,10 @@ Graph *tg_graph_new(Arena *arena, const Sources *sources, Level level) {
     return graph;
 }
 
-#define COPY_VEC(arena, to, from)                                                          \
-    do {                                                                                   \
-        (to)->at = tg_arena_copy((arena), (from)->at, sizeof *(from)->at * (from)->count); \
-        (to)->count = (to)->capacity = (from)->count;                                      \
+#define COPY_VEC(arena, to, from)                                                                                      \
+    do {                                                                                                               \
+        (to)->at = tg_arena_copy((arena), (from)->at, sizeof *(from)->at * (from)->count);                             \
+        (to)->count = (to)->capacity = (from)->count;                                                                  \
     } while (0)
 
 Graph *tg_graph_like(Arena *arena, const Graph *graph, Level level) {

@@ -4,7 +4,7 @@
 
 const OpInfo *tg_op(Op op) {
     static const OpInfo infos[] = {
-#define OP(name, min, max, levels, attrs, shape, eval, grad, cast, axes, fuse, cost, emit, gen) \
+#define OP(name, min, max, levels, attrs, shape, eval, grad, cast, axes, fuse, cost, emit, gen)                        \
     {#name, min, max, levels, attrs, CAST_##cast, FUSE_##fuse},
 #include "ir/ops.def"
 #undef OP
@@ -21,12 +21,18 @@ Op tg_op_named(const char *name) {
 
 const char *tg_func_kind_name(int kind) {
     static const char *const names[] = {
-        [FUNC_OBJECTIVE] = "objective",   [FUNC_OBJECTIVE_EVAL] = "objective_eval",
-        [FUNC_UPDATE] = "update",         [FUNC_INIT] = "init",
-        [FUNC_SCALARS] = "scalars",       [FUNC_PRE] = "pre",
-        [FUNC_MICRO] = "micro",           [FUNC_TAIL] = "tail",
-        [FUNC_EVAL_MICRO] = "eval_micro", [FUNC_FIELDS] = "fields",
-        [FUNC_EVAL_FIELDS] = "eval_fields", [FUNC_EXPORT] = "export",
+        [FUNC_OBJECTIVE] = "objective",
+        [FUNC_OBJECTIVE_EVAL] = "objective_eval",
+        [FUNC_UPDATE] = "update",
+        [FUNC_INIT] = "init",
+        [FUNC_SCALARS] = "scalars",
+        [FUNC_PRE] = "pre",
+        [FUNC_MICRO] = "micro",
+        [FUNC_TAIL] = "tail",
+        [FUNC_EVAL_MICRO] = "eval_micro",
+        [FUNC_FIELDS] = "fields",
+        [FUNC_EVAL_FIELDS] = "eval_fields",
+        [FUNC_EXPORT] = "export",
         [FUNC_KERNEL] = "kernel",
     };
     return kind <= FUNC_KERNEL ? names[kind] : NULL;

@@ -1,5 +1,5 @@
-/* Reads the text form of graphs (docs/ir.md has the grammar). Bodies of kernels are read before those of other functions:
-   what a call gives follows from its kernel. */
+/* Reads the text form of graphs (docs/ir.md has the grammar). Bodies of kernels are read before those of other
+   functions: what a call gives follows from its kernel. */
 #include "ir/attrs.h"
 #include "ir/build.h"
 
@@ -91,9 +91,7 @@ static bool accept_word(Parser *p, const char *word) {
 
 static bool expect_word(Parser *p, const char *word) { return accept_word(p, word) || fail(p, "expected `%s`", word); }
 
-static int hex_digit(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+static int hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
 static bool parse_string(Parser *p, const char **text) {
     if (!expect(p, '"'))
@@ -314,21 +312,32 @@ static bool parse_reference(Parser *p, AttrKind kind, uint32_t *ref) {
     const char *name;
     if (!parse_marked(p, kind == ATTR_SCALAR ? '$' : '@', &name))
         return false;
-    int32_t found = kind == ATTR_BUFFER ? tg_buffer_find(p->graph, name) : kind == ATTR_SCALAR ? tg_scalar_find(p->graph, name) : -1;
+    int32_t found = kind == ATTR_BUFFER   ? tg_buffer_find(p->graph, name)
+                    : kind == ATTR_SCALAR ? tg_scalar_find(p->graph, name)
+                                          : -1;
     for (uint32_t i = 0; kind == ATTR_FUNC && i < p->graph->funcs.count; i++)
         if (p->graph->funcs.at[i]->name == name)
             found = (int32_t)i;
     *ref = (uint32_t)found;
-    return found >= 0 || fail(p, "there is no %s `%s`", kind == ATTR_BUFFER ? "buffer" : kind == ATTR_SCALAR ? "scalar" : "function", name);
+    return found >= 0 || fail(p, "there is no %s `%s`",
+                              kind == ATTR_BUFFER   ? "buffer"
+                              : kind == ATTR_SCALAR ? "scalar"
+                                                    : "function",
+                              name);
 }
 
 static bool parse_attr_value(Parser *p, const AttrField *field, TypeId type, Attr *attr) {
     switch (field->kind) {
-    case ATTR_LIST: return parse_ints(p, &attr->list[field->list]);
-    case ATTR_NUMBER: return parse_number(p, &attr->number);
-    case ATTR_DENSE: return parse_dense(p, type, &attr->dense);
-    case ATTR_KEY: return parse_unsigned(p, &attr->key);
-    default: return fail(p, "this attribute is not written with a name");
+    case ATTR_LIST:
+        return parse_ints(p, &attr->list[field->list]);
+    case ATTR_NUMBER:
+        return parse_number(p, &attr->number);
+    case ATTR_DENSE:
+        return parse_dense(p, type, &attr->dense);
+    case ATTR_KEY:
+        return parse_unsigned(p, &attr->key);
+    default:
+        return fail(p, "this attribute is not written with a name");
     }
 }
 
@@ -460,9 +469,9 @@ static bool parse_node(Parser *p, Values *values) {
     Op op;
     skip_space(p);
     Place begin = p->place;
-    if (!parse_marked(p, '%', &name) || (accept(p, ':') && !parse_type(p, &type)) || !expect(p, '=') || !parse_op(p, &op) ||
-        !parse_references(p, op, &attr) || !parse_operands(p, values, &operands) || !parse_attrs(p, op, type, &attr) ||
-        !parse_locs(p, &values->builder.locs))
+    if (!parse_marked(p, '%', &name) || (accept(p, ':') && !parse_type(p, &type)) || !expect(p, '=') ||
+        !parse_op(p, &op) || !parse_references(p, op, &attr) || !parse_operands(p, values, &operands) ||
+        !parse_attrs(p, op, type, &attr) || !parse_locs(p, &values->builder.locs))
         return false;
     return add_node(p, values, begin, name, op, &attr, &operands, type);
 }
@@ -546,7 +555,8 @@ static bool parse_choice(Parser *p, const char *(*name_of)(int), int count, cons
 static bool parse_func_head(Parser *p, Body *body) {
     const char *name;
     int kind;
-    if (!parse_marked(p, '@', &name) || !parse_choice(p, tg_func_kind_name, FUNC_KERNEL + 1, "kind of the function", &kind))
+    if (!parse_marked(p, '@', &name) ||
+        !parse_choice(p, tg_func_kind_name, FUNC_KERNEL + 1, "kind of the function", &kind))
         return false;
     for (uint32_t i = 0; i < p->graph->funcs.count; i++)
         if (p->graph->funcs.at[i]->name == name)
@@ -566,7 +576,7 @@ static bool parse_buffer(Parser *p) {
     if (!parse_marked(p, '@', &buffer.name) || !expect(p, ':') || !parse_type(p, &buffer.type) ||
         !parse_choice(p, tg_buffer_class_name, BUFFER_SUM + 1, "class of the buffer", &class))
         return false;
-    buffer.class = (BufferClass)class;
+    buffer.class = (BufferClass) class;
     buffer.frozen = accept_word(p, "frozen");
     if (!parse_loc(p, &buffer.loc))
         return false;
@@ -582,7 +592,7 @@ static bool parse_scalar(Parser *p) {
     if (!parse_marked(p, '$', &scalar.name) ||
         !parse_choice(p, tg_scalar_class_name, SCALAR_COMPUTED + 1, "class of the scalar", &class))
         return false;
-    scalar.class = (ScalarClass)class;
+    scalar.class = (ScalarClass) class;
     char next = peek(p);
     bool has_value = isdigit((unsigned char)next) || next == '-' || next == '.' || next == 'i' || next == 'n';
     if ((has_value && !parse_number(p, &scalar.value)) || !parse_loc(p, &scalar.loc))
@@ -629,8 +639,8 @@ static bool parse_columns(Parser *p, DataField *field) {
 static bool parse_data_field(Parser *p, DataSet *set) {
     DataField field = {0};
     if (!parse_string(p, &field.name) || !expect(p, ':') || !parse_type(p, &field.type) ||
-        !parse_option(p, "reader", &field.reader) || !parse_option(p, "path", &field.path) || !parse_columns(p, &field) ||
-        !parse_loc(p, &field.loc))
+        !parse_option(p, "reader", &field.reader) || !parse_option(p, "path", &field.path) ||
+        !parse_columns(p, &field) || !parse_loc(p, &field.loc))
         return false;
     tg_push(p->arena, &set->fields, field);
     return true;
@@ -673,11 +683,13 @@ static bool parse_train(Parser *p) {
         !parse_option_int(p, "epochs", &t->epochs) ||
         (accept_word(p, "clip_norm") && (!expect(p, '=') || !parse_number(p, &t->clip_norm))) ||
         !parse_option_int(p, "clip_scalar", &clip_scalar) ||
-        (accept_word(p, "seed") && (!expect(p, '=') || !parse_unsigned(p, &t->seed))) || !parse_option(p, "loss", &t->loss))
+        (accept_word(p, "seed") && (!expect(p, '=') || !parse_unsigned(p, &t->seed))) ||
+        !parse_option(p, "loss", &t->loss))
         return false;
     t->shuffle = accept_word(p, "shuffle");
     t->clip_scalar = (int32_t)clip_scalar;
-    return (clip_scalar >= -1 && clip_scalar < p->graph->scalars.count) || fail(p, "there is no scalar %lld", (long long)clip_scalar);
+    return (clip_scalar >= -1 && clip_scalar < p->graph->scalars.count) ||
+           fail(p, "there is no scalar %lld", (long long)clip_scalar);
 }
 
 typedef struct Bodies {

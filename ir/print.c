@@ -168,10 +168,14 @@ static bool is_silent(const AttrField *field, const Attr *attr) {
         Ints list = attr->list[field->list];
         return list.count == 0 || (field->standard && list.count == 1 && list.at[0] == *field->standard);
     }
-    case ATTR_NUMBER: return attr->dense != NULL;
-    case ATTR_DENSE: return attr->dense == NULL;
-    case ATTR_TEXT: return attr->text == NULL;
-    default: return false;
+    case ATTR_NUMBER:
+        return attr->dense != NULL;
+    case ATTR_DENSE:
+        return attr->dense == NULL;
+    case ATTR_TEXT:
+        return attr->text == NULL;
+    default:
+        return false;
     }
 }
 
@@ -183,11 +187,21 @@ static void print_attr(Printer *p, const AttrField *field, const Node *node) {
     if (field->kind != ATTR_TEXT)
         tg_str_printf(p->to, "%.*s=", (int)field->length, field->name);
     switch (field->kind) {
-    case ATTR_LIST: print_list(p->to, attr->list[field->list]); break;
-    case ATTR_NUMBER: print_number(p->to, attr->number); break;
-    case ATTR_DENSE: print_dense(p->to, attr->dense, tg_type_count(tg_type_of(&p->graph->types, node->type), 1)); break;
-    case ATTR_KEY: tg_str_printf(p->to, "0x%016llx", (unsigned long long)attr->key); break;
-    default: print_string(p->to, attr->text); break;
+    case ATTR_LIST:
+        print_list(p->to, attr->list[field->list]);
+        break;
+    case ATTR_NUMBER:
+        print_number(p->to, attr->number);
+        break;
+    case ATTR_DENSE:
+        print_dense(p->to, attr->dense, tg_type_count(tg_type_of(&p->graph->types, node->type), 1));
+        break;
+    case ATTR_KEY:
+        tg_str_printf(p->to, "0x%016llx", (unsigned long long)attr->key);
+        break;
+    default:
+        print_string(p->to, attr->text);
+        break;
     }
 }
 
@@ -319,9 +333,10 @@ static void print_data(Printer *p, const char *use, const DataSet *set) {
 
 static void print_training(Printer *p) {
     const Training *t = &p->graph->training;
-    if (t->batch | t->micro | t->lanes | t->steps | t->epochs || t->shuffle || t->clip_norm != 0 || t->clip_scalar != -1 ||
-        t->seed != 0 || t->loss != NULL) {
-        tg_str_printf(p->to, "  train batch=%lld micro=%lld lanes=%lld steps=%lld epochs=%lld clip_norm=", (long long)t->batch,
+    if (t->batch | t->micro | t->lanes | t->steps | t->epochs || t->shuffle || t->clip_norm != 0 ||
+        t->clip_scalar != -1 || t->seed != 0 || t->loss != NULL) {
+        tg_str_printf(p->to,
+                      "  train batch=%lld micro=%lld lanes=%lld steps=%lld epochs=%lld clip_norm=", (long long)t->batch,
                       (long long)t->micro, (long long)t->lanes, (long long)t->steps, (long long)t->epochs);
         print_number(p->to, t->clip_norm);
         tg_str_printf(p->to, " clip_scalar=%d seed=%llu", t->clip_scalar, (unsigned long long)t->seed);

@@ -1,5 +1,5 @@
-/* The shape rules of ops.def: the result's type from operands and attributes, or the reason why there is none. Rules look at
-   element types and dimensions; what a scaled operand means is the table `scaling` below. */
+/* The shape rules of ops.def: the result's type from operands and attributes, or the reason why there is none. Rules
+   look at element types and dimensions; what a scaled operand means is the table `scaling` below. */
 #include "ir/build.h"
 
 #include <stdlib.h>
@@ -76,7 +76,8 @@ static bool ascending_axes(Shape *s, Ints axes, const Type *type) {
 static bool list_per_dim(Shape *s, int list, const char *name, const Type *type) {
     if (s->attr->list[list].count == type->rank)
         return true;
-    return fail(s, "`%s` has %u values for the %u dimensions of %s", name, s->attr->list[list].count, type->rank, show(s, type));
+    return fail(s, "`%s` has %u values for the %u dimensions of %s", name, s->attr->list[list].count, type->rank,
+                show(s, type));
 }
 
 static bool good_split(Shape *s, bool over_batch) {
@@ -148,12 +149,18 @@ static bool leaf_result(Shape *s) {
 
 static bool shape_leaf(Shape *s) {
     switch (s->op) {
-    case OP_const: return leaf_const(s);
-    case OP_arg: return leaf_arg(s);
-    case OP_load: return leaf_load(s);
-    case OP_gradient: return leaf_buffer(s);
-    case OP_scalar: return leaf_scalar(s);
-    default: return leaf_result(s);
+    case OP_const:
+        return leaf_const(s);
+    case OP_arg:
+        return leaf_arg(s);
+    case OP_load:
+        return leaf_load(s);
+    case OP_gradient:
+        return leaf_buffer(s);
+    case OP_scalar:
+        return leaf_scalar(s);
+    default:
+        return leaf_result(s);
     }
 }
 
@@ -169,7 +176,8 @@ static bool shape_random(Shape *s) {
     if (!needs_wanted(s))
         return false;
     s->result = *s->wanted;
-    return tg_is_float(s->wanted->dtype) || fail(s, "its values lie in [0, 1), %s has none", tg_dtype(s->wanted->dtype)->name);
+    return tg_is_float(s->wanted->dtype) ||
+           fail(s, "its values lie in [0, 1), %s has none", tg_dtype(s->wanted->dtype)->name);
 }
 
 /* ---- pointwise ---- */
@@ -353,8 +361,9 @@ static bool shape_pad(Shape *s) {
         if (dim->batch && (low || high || interior))
             return not_along_batch(s, d, from);
         int64_t size = dim->size, gaps;
-        if (__builtin_mul_overflow(size > 0 ? size - 1 : 0, interior, &gaps) || __builtin_add_overflow(size, gaps, &size) ||
-            __builtin_add_overflow(size, low, &size) || __builtin_add_overflow(size, high, &size))
+        if (__builtin_mul_overflow(size > 0 ? size - 1 : 0, interior, &gaps) ||
+            __builtin_add_overflow(size, gaps, &size) || __builtin_add_overflow(size, low, &size) ||
+            __builtin_add_overflow(size, high, &size))
             return fail(s, "padding in dimension %d of %s is too large", d, show(s, from));
         dim->size = size;
     }
@@ -372,7 +381,8 @@ static bool shape_concat(Shape *s) {
         if (type->rank == first->rank)
             like.dims[axis] = first->dims[axis];
         if (type->dtype != first->dtype || !tg_shape_equal(&like, first) || type->dims[axis].batch)
-            return fail(s, "%s and %s differ in more than dimension %lld", show(s, first), show(s, type), (long long)axis);
+            return fail(s, "%s and %s differ in more than dimension %lld", show(s, first), show(s, type),
+                        (long long)axis);
         if (__builtin_add_overflow(size, type->dims[axis].size, &size))
             return fail(s, "its result is too large");
     }
@@ -482,15 +492,16 @@ static bool dot_bias(Shape *s, const bool *used_b) {
 
 static bool shape_dot(Shape *s) {
     const Type *a = s->types[0], *b = s->types[1];
-    Ints batch_a = s->attr->list[0], batch_b = s->attr->list[1], contract_a = s->attr->list[2], contract_b = s->attr->list[3];
+    Ints batch_a = s->attr->list[0], batch_b = s->attr->list[1], contract_a = s->attr->list[2],
+         contract_b = s->attr->list[3];
     bool used_a[TG_MAX_RANK] = {0}, used_b[TG_MAX_RANK] = {0}, over_batch = false;
     if (a->dtype != b->dtype)
         return fail(s, "%s and %s have different element types", show(s, a), show(s, b));
     if (!is_kind(s, tg_is_float(a->dtype), "a floating-point type"))
         return false;
-    if (!mark_axes(s, a, batch_a, used_a) || !mark_axes(s, a, contract_a, used_a) || !mark_axes(s, b, batch_b, used_b) ||
-        !mark_axes(s, b, contract_b, used_b) || !matching_axes(s, batch_a, batch_b, "matched") ||
-        !matching_axes(s, contract_a, contract_b, "contracted"))
+    if (!mark_axes(s, a, batch_a, used_a) || !mark_axes(s, a, contract_a, used_a) ||
+        !mark_axes(s, b, batch_b, used_b) || !mark_axes(s, b, contract_b, used_b) ||
+        !matching_axes(s, batch_a, batch_b, "matched") || !matching_axes(s, contract_a, contract_b, "contracted"))
         return false;
     s->result = (Type){.dtype = wanted_dtype(s)};
     for (uint32_t i = 0; i < batch_a.count; i++)
@@ -570,7 +581,8 @@ static bool attention_operands(Shape *s) {
                     show(s, q), show(s, k), show(s, v));
     for (int d = rank - 3; d < rank; d++)
         if (q->dims[d].batch || k->dims[d].batch || v->dims[d].batch)
-            return fail(s, "heads, positions and features cannot hold the batch: %s, %s, %s", show(s, q), show(s, k), show(s, v));
+            return fail(s, "heads, positions and features cannot hold the batch: %s, %s, %s", show(s, q), show(s, k),
+                        show(s, v));
     int64_t heads = q->dims[rank - 3].size, kv = k->dims[rank - 3].size;
     if (!leading_equal(q, k, rank - 3) || !leading_equal(k, v, rank - 1) ||
         !tg_dim_equal(q->dims[rank - 1], k->dims[rank - 1]) || !tg_dim_equal(k->dims[rank - 1], v->dims[rank - 1]))
@@ -630,16 +642,35 @@ typedef enum Scaling {
 } Scaling;
 
 static const uint8_t scaling[OP_COUNT] = {
-    [OP_const] = SCALING_wanted,       [OP_arg] = SCALING_wanted,         [OP_load] = SCALING_wanted,
-    [OP_result] = SCALING_wanted,      [OP_convert] = SCALING_wanted,     [OP_call] = SCALING_drop,
-    [OP_is_finite] = SCALING_drop,     [OP_neg] = SCALING_all,            [OP_detach] = SCALING_all,
-    [OP_add] = SCALING_all,            [OP_sub] = SCALING_all,            [OP_mul] = SCALING_product,
-    [OP_div] = SCALING_first,          [OP_select] = SCALING_branches,    [OP_reshape] = SCALING_all,
-    [OP_transpose] = SCALING_all,      [OP_broadcast] = SCALING_all,      [OP_slice] = SCALING_all,
-    [OP_reverse] = SCALING_all,        [OP_pad] = SCALING_all,            [OP_concat] = SCALING_all,
-    [OP_reduce_sum] = SCALING_all,     [OP_cumsum] = SCALING_all,         [OP_dot] = SCALING_product,
-    [OP_take] = SCALING_first,         [OP_scatter_add] = SCALING_second, [OP_attention_dq] = SCALING_fourth,
-    [OP_attention_dk] = SCALING_fourth, [OP_attention_dv] = SCALING_fourth,
+    [OP_const] = SCALING_wanted,
+    [OP_arg] = SCALING_wanted,
+    [OP_load] = SCALING_wanted,
+    [OP_result] = SCALING_wanted,
+    [OP_convert] = SCALING_wanted,
+    [OP_call] = SCALING_drop,
+    [OP_is_finite] = SCALING_drop,
+    [OP_neg] = SCALING_all,
+    [OP_detach] = SCALING_all,
+    [OP_add] = SCALING_all,
+    [OP_sub] = SCALING_all,
+    [OP_mul] = SCALING_product,
+    [OP_div] = SCALING_first,
+    [OP_select] = SCALING_branches,
+    [OP_reshape] = SCALING_all,
+    [OP_transpose] = SCALING_all,
+    [OP_broadcast] = SCALING_all,
+    [OP_slice] = SCALING_all,
+    [OP_reverse] = SCALING_all,
+    [OP_pad] = SCALING_all,
+    [OP_concat] = SCALING_all,
+    [OP_reduce_sum] = SCALING_all,
+    [OP_cumsum] = SCALING_all,
+    [OP_dot] = SCALING_product,
+    [OP_take] = SCALING_first,
+    [OP_scatter_add] = SCALING_second,
+    [OP_attention_dq] = SCALING_fourth,
+    [OP_attention_dk] = SCALING_fourth,
+    [OP_attention_dv] = SCALING_fourth,
 };
 
 static uint32_t scaled_mask(const Shape *s) {
@@ -655,18 +686,28 @@ static bool scaling_fits(const Shape *s, uint32_t mask, bool *result) {
     uint32_t every = (uint32_t)((UINT64_C(1) << (s->count < 32 ? s->count : 32)) - 1);
     *result = mask != 0;
     switch ((Scaling)scaling[s->op]) {
-    case SCALING_none: return mask == 0;
-    case SCALING_all: return mask == 0 || mask == every;
+    case SCALING_none:
+        return mask == 0;
+    case SCALING_all:
+        return mask == 0 || mask == every;
     case SCALING_product:
         if (s->count == 3)
             return mask == 0 || mask == 5 || mask == 6;
         return mask != 3;
-    case SCALING_first: return (mask & ~1u) == 0;
-    case SCALING_second: return (mask & ~2u) == 0;
-    case SCALING_branches: return mask == 0 || mask == 6;
-    case SCALING_fourth: return (mask & ~8u) == 0;
-    case SCALING_drop: *result = false; return true;
-    case SCALING_wanted: *result = s->wanted ? s->wanted->scaled : s->result.scaled; return true;
+    case SCALING_first:
+        return (mask & ~1u) == 0;
+    case SCALING_second:
+        return (mask & ~2u) == 0;
+    case SCALING_branches:
+        return mask == 0 || mask == 6;
+    case SCALING_fourth:
+        return (mask & ~8u) == 0;
+    case SCALING_drop:
+        *result = false;
+        return true;
+    case SCALING_wanted:
+        *result = s->wanted ? s->wanted->scaled : s->result.scaled;
+        return true;
     }
     return false;
 }

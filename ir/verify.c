@@ -18,13 +18,12 @@ static Status bad(const Verifier *v, LocsId locs, const char *where, const char 
     va_start(args, format);
     const char *why = tg_arena_vprintf(v->graph->arena, format, args);
     va_end(args);
-    tg_error(v->diags, tg_locs_first(v->graph, locs), "internal error: the graph is not well formed: %s: %s", where, why);
+    tg_error(v->diags, tg_locs_first(v->graph, locs), "internal error: the graph is not well formed: %s: %s", where,
+             why);
     return TG_INTERNAL;
 }
 
-static const char *in_func(const Verifier *v) {
-    return tg_arena_printf(v->graph->arena, "in `%s`", v->func->name);
-}
+static const char *in_func(const Verifier *v) { return tg_arena_printf(v->graph->arena, "in `%s`", v->func->name); }
 
 #define bad_node(v, id, ...) bad((v), tg_node((v)->func, (id))->locs, node_text((v), (id)), __VA_ARGS__)
 
@@ -49,9 +48,12 @@ static const char *node_text(const Verifier *v, NodeId id) {
 
 static char level_letter(const Verifier *v) {
     switch (v->graph->level) {
-    case LEVEL_MODEL: return 'M';
-    case LEVEL_STEP: return 'S';
-    default: return v->func->kind == FUNC_KERNEL ? 'B' : 'K';
+    case LEVEL_MODEL:
+        return 'M';
+    case LEVEL_STEP:
+        return 'S';
+    default:
+        return v->func->kind == FUNC_KERNEL ? 'B' : 'K';
     }
 }
 
@@ -103,7 +105,8 @@ static Status verify_node(const Verifier *v, NodeId id) {
     if (!known_nodes(v, node, id))
         return bad_node(v, id, "an operand does not stand before it");
     if (strchr(tg_op((Op)node->op)->levels, level_letter(v)) == NULL)
-        return bad_node(v, id, "the operation cannot stand %s", level_letter(v) == 'B' ? "in a kernel" : "at this level");
+        return bad_node(v, id, "the operation cannot stand %s",
+                        level_letter(v) == 'B' ? "in a kernel" : "at this level");
     TG_TRY(verify_type(v, id));
     if (node->op == OP_arg && (uint64_t)node->attr->list[0].at[0] >= v->func->args.count)
         return bad_node(v, id, "the function has %u arguments", v->func->args.count);

@@ -19,7 +19,8 @@ DType tg_dtype_named(const char *name) {
     return DT_COUNT;
 }
 
-/* To the nearest value with `digits` significant bits and least normal exponent `least`, ties to even; past `largest`: inf. */
+/* To the nearest value with `digits` significant bits and least normal exponent `least`, ties to even; past `largest`:
+ * inf. */
 static double round_float(double value, int digits, int least, double largest) {
     if (value == 0 || !isfinite(value))
         return value;
@@ -50,12 +51,18 @@ static double round_integer(const DTypeInfo *info, double value) {
 
 double tg_round_to(DType dtype, double value) {
     switch (dtype) {
-    case DT_F64: return value;
-    case DT_F32: return (float)value;
-    case DT_F16: return round_f16(value);
-    case DT_BF16: return round_bf16(value);
-    case DT_BOOL: return value != 0;
-    default: return round_integer(tg_dtype(dtype), value);
+    case DT_F64:
+        return value;
+    case DT_F32:
+        return (float)value;
+    case DT_F16:
+        return round_f16(value);
+    case DT_BF16:
+        return round_bf16(value);
+    case DT_BOOL:
+        return value != 0;
+    default:
+        return round_integer(tg_dtype(dtype), value);
     }
 }
 
@@ -99,19 +106,19 @@ static uint16_t bf16_bits(double value) {
 }
 
 /* Element types that a cast to a C type stores. */
-#define C_TYPES(X)                                                                                               \
-    X(DT_U8, uint8_t) X(DT_I8, int8_t) X(DT_U16, uint16_t) X(DT_I16, int16_t) X(DT_I32, int32_t) X(DT_F32, float) \
-    X(DT_F64, double)
+#define C_TYPES(X)                                                                                                     \
+    X(DT_U8, uint8_t)                                                                                                  \
+    X(DT_I8, int8_t) X(DT_U16, uint16_t) X(DT_I16, int16_t) X(DT_I32, int32_t) X(DT_F32, float) X(DT_F64, double)
 
 double tg_element_get(DType dtype, const void *memory, int64_t index) {
     const char *at = (const char *)memory + index * tg_dtype(dtype)->bytes;
     uint16_t half;
     switch (dtype) {
-#define X(id, ctype)                   \
-    case id: {                         \
-        ctype value;                   \
-        memcpy(&value, at, sizeof value); \
-        return (double)value;          \
+#define X(id, ctype)                                                                                                   \
+    case id: {                                                                                                         \
+        ctype value;                                                                                                   \
+        memcpy(&value, at, sizeof value);                                                                              \
+        return (double)value;                                                                                          \
     }
         C_TYPES(X)
 #undef X
@@ -120,9 +127,14 @@ double tg_element_get(DType dtype, const void *memory, int64_t index) {
         memcpy(&value, at, sizeof value);
         return (double)value;
     }
-    case DT_BOOL: return *at != 0;
-    case DT_F16: memcpy(&half, at, sizeof half); return f16_value(half);
-    default: memcpy(&half, at, sizeof half); return bf16_value(half);
+    case DT_BOOL:
+        return *at != 0;
+    case DT_F16:
+        memcpy(&half, at, sizeof half);
+        return f16_value(half);
+    default:
+        memcpy(&half, at, sizeof half);
+        return bf16_value(half);
     }
 }
 
@@ -132,11 +144,11 @@ void tg_element_set(DType dtype, void *memory, int64_t index, double value) {
     char *at = (char *)memory + index * tg_dtype(dtype)->bytes;
     double rounded = tg_round_to(dtype, value);
     switch (dtype) {
-#define X(id, ctype)                        \
-    case id: {                              \
-        ctype element = (ctype)rounded;     \
-        memcpy(at, &element, sizeof element); \
-        return;                             \
+#define X(id, ctype)                                                                                                   \
+    case id: {                                                                                                         \
+        ctype element = (ctype)rounded;                                                                                \
+        memcpy(at, &element, sizeof element);                                                                          \
+        return;                                                                                                        \
     }
         C_TYPES(X)
 #undef X
@@ -145,13 +157,16 @@ void tg_element_set(DType dtype, void *memory, int64_t index, double value) {
         memcpy(at, &element, sizeof element);
         return;
     }
-    case DT_BOOL: *at = rounded != 0; return;
+    case DT_BOOL:
+        *at = rounded != 0;
+        return;
     case DT_F16:
     case DT_BF16: {
         uint16_t half = dtype == DT_F16 ? f16_bits(rounded) : bf16_bits(rounded);
         memcpy(at, &half, sizeof half);
         return;
     }
-    default: return;
+    default:
+        return;
     }
 }
