@@ -1,27 +1,39 @@
 #include "codegen/dnn.h"
 
 typedef enum BatchPlace { ROWS_M, OTHER } BatchPlace;
+/* Which operand is transposed; both: as TN. */
+typedef enum Layout { NN, NT, TN } Layout;
 
 typedef struct ChoiceRow {
     DType dtype;
     BatchPlace place;
+    Layout layout;
     double least_mflop;
     DnnVariant variant;
     int64_t tile_m, tile_n;
 } ChoiceRow;
 
 static const ChoiceRow choices[] = {
-#define DNN_CHOICE(dtype, place, least_mflop, variant, tile_m, tile_n) \
-    {DT_##dtype, place, least_mflop, DNN_##variant, tile_m, tile_n},
+#define DNN_CHOICE(dtype, place, layout, least_mflop, variant, tile_m, tile_n) \
+    {DT_##dtype, place, layout, least_mflop, DNN_##variant, tile_m, tile_n},
 #include "codegen/dnn.def"
 #undef DNN_CHOICE
 };
 
-/* A matrix the library takes as it is: one stride 1, the other at least the length of a line. */
+/* Lines of `columns` elements, one after the other. */
+static bool is_by_rows(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
+    return (column_stride == 1 || columns == 1) && (row_stride >= columns || rows == 1);
+}
+
+/* A matrix the library takes as it is. */
 static bool is_dense(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
-    bool by_rows = (column_stride == 1 || columns == 1) && (row_stride >= columns || rows == 1);
-    bool by_columns = (row_stride == 1 || rows == 1) && (column_stride >= rows || columns == 1);
-    return by_rows || by_columns;
+    return is_by_rows(rows, columns, row_stride, column_stride) || is_by_rows(columns, rows, column_stride, row_stride);
+}
+
+static Layout layout_of(const PlanDot *dot, int64_t k) {
+    if (!is_by_rows(dot->m, k, dot->a_m, dot->a_k))
+        return TN;
+    return is_by_rows(k, dot->n, dot->b_k, dot->b_n) ? NN : NT;
 }
 
 static int64_t tile_of(int64_t wanted, int64_t size) {
@@ -37,10 +49,12 @@ DnnChoice tg_dnn_variant(const PlanDot *dot) {
         choice.variant = DNN_PLAIN;
     if (!is_dense(dot->m, k, dot->a_m, dot->a_k) || !is_dense(k, dot->n, dot->b_k, dot->b_n))
         return choice;
+    Layout layout = layout_of(dot, k);
+    BatchPlace place = dot->rows_m ? ROWS_M : OTHER;
     double mflop = 2e-6 * (double)dot->m * (double)dot->n * (double)k;
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         const ChoiceRow *row = &choices[i];
-        if (row->dtype != dot->dtype || row->place != (dot->rows_m ? ROWS_M : OTHER) || mflop < row->least_mflop)
+        if (row->dtype != dot->dtype || row->place != place || row->layout != layout || mflop < row->least_mflop)
             continue;
         bool gives_f32_only = row->variant == DNN_GEMM_BF16 && dot->pieces <= 1;
         choice.variant = gives_f32_only && dot->out_dtype != DT_F32 ? DNN_MATMUL : row->variant;

@@ -61,7 +61,7 @@ static double worst_error(const PlanDot *dot, const void *out) {
                     sum += product, scale += fabs(product);
                 }
                 double got = tg_element_get(dot->out_dtype, out, g * dot->out_group + i * dot->out_m + j);
-                double error = fabs(got - sum), allowed = fabs(sum) * unit + scale * 0x1p-22 + 1e-30;
+                double error = fabs(got - sum), allowed = fabs(sum) * unit + scale * 0x1p-21 + 1e-30;
                 if (!(error <= worst * allowed))
                     worst = error / allowed;
             }
