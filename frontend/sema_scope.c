@@ -34,7 +34,7 @@ Symbol *sema_find(Sema *s, const char *name) {
 }
 
 const char *sema_hint(Sema *s, const char *name, const char *const *names, uint32_t count) {
-    const char *closest = tg_closest(name, names, count);
+    const char *closest = strlen(name) > 2 ? tg_closest(name, names, count) : NULL; /* short ones are all alike */
     return closest ? tg_arena_printf(s->arena, ", did you mean '%s'?", closest) : "";
 }
 

@@ -97,7 +97,8 @@ typedef struct Query {
 } Query;
 
 static bool visible(const Attention *a, const Query *query, int64_t s) {
-    return (!a->causal || s <= query->t) && (!a->mask || a->mask[(query->outer * a->queries + query->t) * a->keys + s] != 0);
+    return (!a->causal || s <= query->t) &&
+           (!a->mask || a->mask[(query->outer * a->queries + query->t) * a->keys + s] != 0);
 }
 
 static double product(const double *x, const double *y, int64_t count) {
@@ -126,12 +127,14 @@ static void weigh(const Attention *a, const Query *query) {
             a->weights[s] /= sum;
 }
 
-static void for_each_query(EvalCall *call, const Attention *a, void (*visit)(EvalCall *, const Attention *, const Query *)) {
+static void for_each_query(EvalCall *call, const Attention *a,
+                           void (*visit)(EvalCall *, const Attention *, const Query *)) {
     int64_t group = a->kv_heads ? a->heads / a->kv_heads : 1;
     for (int64_t outer = 0; outer < a->outer; outer++)
         for (int64_t head = 0; head < a->heads; head++)
             for (int64_t t = 0; t < a->queries; t++) {
-                Query query = {outer, (outer * a->heads + head) * a->queries + t, outer * a->kv_heads + head / group, t};
+                Query query = {outer, (outer * a->heads + head) * a->queries + t, outer * a->kv_heads + head / group,
+                               t};
                 weigh(a, &query);
                 visit(call, a, &query);
             }

@@ -64,11 +64,11 @@ static double point_ge(double x, double y) { return x >= y; }
 
 /* Only the rows whose eval name is `unary` or `binary` leave an entry: the probe of any other name is one token. */
 #define SECOND(first, second, ...) second
-#define CHOOSE(...) SECOND(__VA_ARGS__, NO_ENTRY, none)
-#define ENTRY(name) [OP_##name] = point_##name,
+#define CHOOSE(...)                SECOND(__VA_ARGS__, NO_ENTRY, none)
+#define ENTRY(name)                [OP_##name] = point_##name,
 #define NO_ENTRY(name)
 
-#define PROBE_unary none, ENTRY
+#define PROBE_unary                                         none, ENTRY
 #define OP(name, min, max, levels, attrs, shape, eval, ...) CHOOSE(PROBE_##eval)(name)
 static double (*const unary_points[OP_COUNT])(double) = {
 #include "ir/ops.def"

@@ -12,7 +12,8 @@ typedef struct EvalCall {
     const Node *node;
     const Tensor *operands;
     Tensor *result;
-    Tensor *outputs; /* of `call`: set by its rule; of `result`: those of the call that it reads; NULL outside of functions */
+    Tensor *outputs; /* of `call`: set by its rule; of `result`: those of the call that it reads; NULL outside of
+                        functions */
     Diags *diags;    /* may be NULL */
 } EvalCall;
 

@@ -67,7 +67,8 @@ Status eval_concat(EvalCall *call) {
     int64_t axis = eval_int(call, 0, 0), start = 0;
     for (uint32_t k = 0; k < call->node->operand_count; k++) {
         Extents from = eval_extents(call, call->operands[k].type);
-        eval_copy_strided(&from, call->result->at, start * to.stride[axis], to.stride, call->operands[k].at, 0, from.stride);
+        eval_copy_strided(&from, call->result->at, start * to.stride[axis], to.stride, call->operands[k].at, 0,
+                          from.stride);
         start += from.at[axis];
     }
     return TG_OK;

@@ -90,9 +90,7 @@ void vjp_sin(Vjp *v) { v->grad[0] = chain(v, unary(v, OP_cos, v->operand[0])); }
 void vjp_cos(Vjp *v) { v->grad[0] = chain(v, unary(v, OP_neg, unary(v, OP_sin, v->operand[0]))); }
 
 /* 1 - y^2 */
-void vjp_tanh(Vjp *v) {
-    v->grad[0] = chain(v, binary(v, OP_sub, grad_number(v, 1.0), grad_mul(v, v->node, v->node)));
-}
+void vjp_tanh(Vjp *v) { v->grad[0] = chain(v, binary(v, OP_sub, grad_number(v, 1.0), grad_mul(v, v->node, v->node))); }
 
 /* 2/sqrt(pi) exp(-x^2) */
 void vjp_erf(Vjp *v) {
@@ -121,7 +119,6 @@ void vjp_sub(Vjp *v) {
     if (v->wanted[1])
         v->grad[1] = unary(v, OP_neg, v->cotangent);
 }
-
 
 void vjp_mul(Vjp *v) {
     for (int i = 0; i < 2; i++)

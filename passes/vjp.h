@@ -1,8 +1,8 @@
 /* Gradient rules: one per grad name of ir/ops.def. A rule appends to the function that it differentiates.
 
-   A factor that is not finite never meets a cotangent of 0: where the cotangent is 0 the gradient is 0, so that a branch of a
-   select that is not taken leaks nothing. Singular points are those of docs/policies.md: ties of max and min split evenly, and
-   sqrt at 0, abs at 0, x^0 at 0 and 0^b (b >= 0) by b have gradient 0. */
+   A factor that is not finite never meets a cotangent of 0: where the cotangent is 0 the gradient is 0, so that a
+   branch of a select that is not taken leaks nothing. Singular points are those of docs/policies.md: ties of max and
+   min split evenly, and sqrt at 0, abs at 0, x^0 at 0 and 0^b (b >= 0) by b have gradient 0. */
 #ifndef TG_VJP_H
 #define TG_VJP_H
 

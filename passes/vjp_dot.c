@@ -1,8 +1,9 @@
-/* Gradients of contractions: each is a contraction of the cotangent with the other operand, and where its axes come out in
-   another order than the operand's, a transpose that the strides of the library call absorb. */
+/* Gradients of contractions: each is a contraction of the cotangent with the other operand, and where its axes come out
+   in another order than the operand's, a transpose that the strides of the library call absorb. */
 #include "passes/vjp_rules.h"
 
-/* One operand's view of the contraction. Pair i of batch or contract axes is batch.at[i] here and at[i] in the other. */
+/* One operand's view of the contraction. Pair i of batch or contract axes is batch.at[i] here and at[i] in the other.
+ */
 typedef struct Side {
     Ints batch, contract;
     int64_t free[TG_MAX_RANK];
@@ -26,8 +27,8 @@ static Side side_of(Vjp *v, NodeId operand, Ints batch, Ints contract, int64_t f
     return side;
 }
 
-/* The operand's axes that the other operand's contracted axes pair with, in the order in which they come out free: ascending
-   in the other operand. */
+/* The operand's axes that the other operand's contracted axes pair with, in the order in which they come out free:
+   ascending in the other operand. */
 static void contracted_in_order(const Side *side, const Side *other, int64_t out[TG_MAX_RANK]) {
     uint32_t count = 0;
     for (int64_t axis = 0; axis < TG_MAX_RANK; axis++)

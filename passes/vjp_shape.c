@@ -81,12 +81,14 @@ void vjp_broadcast(Vjp *v) {
     v->grad[0] = tg_reshape(v->b, grad_sum(v, v->cotangent, reduced), grad_type_id(v, v->operand[0]));
 }
 
-static NodeId pad_zeros(Vjp *v, NodeId x, const int64_t *low, const int64_t *high, const int64_t *interior, uint32_t rank) {
+static NodeId pad_zeros(Vjp *v, NodeId x, const int64_t *low, const int64_t *high, const int64_t *interior,
+                        uint32_t rank) {
     Attr attr = {.list = {ints(low, rank), ints(high, rank), ints(interior, rank)}};
     return tg_build(v->b, OP_pad, &attr, &x, 1, 0);
 }
 
-static NodeId slice(Vjp *v, NodeId x, const int64_t *start, const int64_t *limit, const int64_t *stride, uint32_t rank) {
+static NodeId slice(Vjp *v, NodeId x, const int64_t *start, const int64_t *limit, const int64_t *stride,
+                    uint32_t rank) {
     Attr attr = {.list = {ints(start, rank), ints(limit, rank), ints(stride, rank)}};
     return tg_build(v->b, OP_slice, &attr, &x, 1, 0);
 }

@@ -23,9 +23,12 @@ static TypeId type_of(Fixture *f, DType dtype, int rank, const Dim *dims) {
         type.dims[i] = dims[i];
     return tg_type(&f->b.graph->types, &type);
 }
-#define DIMS(...) (int)(sizeof((Dim[]){__VA_ARGS__}) / sizeof(Dim)), (Dim[]){__VA_ARGS__}
-#define N(size) {size, false}
-#define B(size) {size, true}
+#define DIMS(...)                                                                                                      \
+    (int)(sizeof((Dim[]){__VA_ARGS__}) / sizeof(Dim)), (Dim[]) { __VA_ARGS__ }
+#define N(size)                                                                                                        \
+    { size, false }
+#define B(size)                                                                                                        \
+    { size, true }
 
 static NodeId given(Fixture *f, DType dtype, int rank, const Dim *dims, const double *values) {
     TypeId type = type_of(f, dtype, rank, dims);
@@ -34,9 +37,11 @@ static NodeId given(Fixture *f, DType dtype, int rank, const Dim *dims, const do
     uint32_t index = f->count++;
     return tg_arg(&f->b, index, tg_arena_printf(f->arena, "x%u", index), type);
 }
-#define V(...) (double[]){__VA_ARGS__}
+#define V(...)                                                                                                         \
+    (double[]) { __VA_ARGS__ }
 #define VECTOR(f, dtype, ...) given((f), (dtype), DIMS(N(sizeof V(__VA_ARGS__) / sizeof(double))), V(__VA_ARGS__))
-#define LIST(...) {(int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)}
+#define LIST(...)                                                                                                      \
+    { (int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t) }
 
 static NodeId node(Fixture *f, Op op, Attr attr, TypeId wanted, uint32_t count, const NodeId *operands) {
     return tg_build(&f->b, op, &attr, operands, count, wanted);
@@ -65,8 +70,9 @@ static void expect(Fixture *f, NodeId id, const double *want, int64_t count, dou
         CU_ASSERT_TRUE(same);
     }
 }
-#define WANT(f, id, ...) expect((f), (id), V(__VA_ARGS__), (int64_t)(sizeof V(__VA_ARGS__) / sizeof(double)), 0, __LINE__)
-#define NEAR(f, id, ...) \
+#define WANT(f, id, ...)                                                                                               \
+    expect((f), (id), V(__VA_ARGS__), (int64_t)(sizeof V(__VA_ARGS__) / sizeof(double)), 0, __LINE__)
+#define NEAR(f, id, ...)                                                                                               \
     expect((f), (id), V(__VA_ARGS__), (int64_t)(sizeof V(__VA_ARGS__) / sizeof(double)), 1e-12, __LINE__)
 
 static NodeId unary(Fixture *f, Op op, NodeId x) { return tg_unary(&f->b, op, x); }
@@ -275,11 +281,14 @@ static void dot_values(Fixture *f) {
 }
 static void test_dot(void) { run(dot_values); }
 
-/* C09: a query that sees no key gives 0, and a masked key's NaN is not read. Weights are 1/2 and 1/2 at equal scores. */
+/* C09: a query that sees no key gives 0, and a masked key's NaN is not read. Weights are 1/2 and 1/2 at equal scores.
+ */
 static void attention_values(Fixture *f) {
-    NodeId q = given(f, DT_F32, DIMS(N(1), N(2), N(1)), V(1, 1)), k = given(f, DT_F32, DIMS(N(1), N(3), N(1)), V(2, 2, NAN));
+    NodeId q = given(f, DT_F32, DIMS(N(1), N(2), N(1)), V(1, 1)),
+           k = given(f, DT_F32, DIMS(N(1), N(3), N(1)), V(2, 2, NAN));
     NodeId v = given(f, DT_F32, DIMS(N(1), N(3), N(1)), V(3, 5, NAN));
-    NodeId mask = given(f, DT_BOOL, DIMS(N(2), N(3)), V(1, 1, 0, 0, 0, 0)), g = given(f, DT_F32, DIMS(N(1), N(2), N(1)), V(1, 1));
+    NodeId mask = given(f, DT_BOOL, DIMS(N(2), N(3)), V(1, 1, 0, 0, 0, 0)),
+           g = given(f, DT_F32, DIMS(N(1), N(2), N(1)), V(1, 1));
     Attr attr = {.list = {LIST(0)}, .number = 1};
     NodeId forward[4] = {q, k, v, mask}, backward[5] = {q, k, v, g, mask};
     WANT(f, node(f, OP_attention, attr, 0, 4, forward), 4, 0);
@@ -288,7 +297,8 @@ static void attention_values(Fixture *f) {
     WANT(f, node(f, OP_attention_dv, attr, 0, 5, backward), 0.5, 0.5, 0);
 }
 static void causal_attention(Fixture *f) {
-    NodeId q = given(f, DT_F32, DIMS(N(2), N(2), N(1)), V(0, 0, 0, 0)), k = given(f, DT_F32, DIMS(N(1), N(2), N(1)), V(1, 1));
+    NodeId q = given(f, DT_F32, DIMS(N(2), N(2), N(1)), V(0, 0, 0, 0)),
+           k = given(f, DT_F32, DIMS(N(1), N(2), N(1)), V(1, 1));
     NodeId v = given(f, DT_F32, DIMS(N(1), N(2), N(1)), V(2, 4)), all[3] = {q, k, v};
     WANT(f, node(f, OP_attention, (Attr){.list = {LIST(1)}, .number = 1}, 0, 3, all), 2, 3, 2, 3);
 }
@@ -326,7 +336,8 @@ static void random_values(Fixture *f) {
     for (int64_t outer = 0; outer < 2; outer++)
         for (int64_t row = 0; row < 3; row++)
             for (int64_t i = 0; i < 3; i++)
-                CU_ASSERT_EQUAL(got.at[outer * 9 + row * 3 + i], tg_random(5, 99, 4, (uint64_t)(10 + row), (uint64_t)(outer * 3 + i)));
+                CU_ASSERT_EQUAL(got.at[outer * 9 + row * 3 + i],
+                                tg_random(5, 99, 4, (uint64_t)(10 + row), (uint64_t)(outer * 3 + i)));
     NodeId whole = node(f, OP_random, (Attr){.key = 99}, type_of(f, DT_F32, DIMS(N(2))), 0, NULL);
     WANT(f, whole, tg_random(5, 99, 4, 0, 0), tg_random(5, 99, 4, 0, 1));
 }

@@ -60,7 +60,7 @@ int gen_plain_axis(Gen *g, const Type *type) {
     return -1;
 }
 
-/* Distinct for all elements of all arguments: element ranks are shuffled, arguments take different places between ranks. */
+/* Distinct over all arguments: element ranks are shuffled, each argument has its own place between ranks. */
 static void fill_floats(Gen *g, Tensor *tensor, Values values) {
     int64_t n = tensor->count, *rank = TG_ALLOC(g->arena, int64_t, n + 1);
     for (int64_t i = 0; i < n; i++) {

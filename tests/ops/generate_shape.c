@@ -161,11 +161,13 @@ bool gen_dot(Gen *g) {
             b[axis] = a[axis];
     }
     int64_t place_a[TG_MAX_RANK], place_b[TG_MAX_RANK];
-    Type type_a = mixed(g, a, batch + contract + free_a, place_a), type_b = mixed(g, b, batch + contract + free_b, place_b);
+    Type type_a = mixed(g, a, batch + contract + free_a, place_a),
+         type_b = mixed(g, b, batch + contract + free_b, place_b);
     NodeId x[3] = {gen_operand(g, &type_a, VALUES_ANY)};
     x[1] = gen_operand(g, &type_b, VALUES_ANY);
     Attr attr = {.list = {gen_ints(place_a, (uint32_t)batch), gen_ints(place_b, (uint32_t)batch),
-                          gen_ints(place_a + batch, (uint32_t)contract), gen_ints(place_b + batch, (uint32_t)contract)}};
+                          gen_ints(place_a + batch, (uint32_t)contract),
+                          gen_ints(place_b + batch, (uint32_t)contract)}};
     bool bias = gen_below(g, 2);
     Type type_bias = {.dtype = g->dtype};
     for (int axis = 0; axis < type_b.rank; axis++)
@@ -219,7 +221,8 @@ bool gen_attention(Gen *g) {
     bool outer = g->flavour == FLAVOUR_BATCH || gen_below(g, 2);
     Dim lead = {gen_size(g, false), g->flavour == FLAVOUR_BATCH};
     int64_t kv = 1 + gen_below(g, 2), heads = kv * (1 + gen_below(g, 2));
-    int64_t queries = gen_size(g, true), keys = gen_size(g, false), depth = gen_size(g, false), causal = gen_below(g, 2);
+    int64_t queries = gen_size(g, true), keys = gen_size(g, false), depth = gen_size(g, false),
+            causal = gen_below(g, 2);
     Type q = {.dtype = g->dtype}, k, mask = {.dtype = DT_BOOL};
     if (outer)
         q.dims[q.rank++] = mask.dims[mask.rank++] = lead;

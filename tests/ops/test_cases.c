@@ -1,5 +1,5 @@
-/* Singular points and other faults from the field (cases C01, C03, C04, C05, C07, C13), through autodiff and the evaluator, in
-   f32 and f64, folded and not, in both modes of the evaluator. */
+/* Singular points and other faults from the field (cases C01, C03, C04, C05, C07, C13), through autodiff and the
+   evaluator, in f32 and f64, folded and not, in both modes of the evaluator. */
 #include "ir/eval.h"
 #include "passes/passes.h"
 
@@ -84,7 +84,7 @@ static void expect(const double *got, const double *want, uint32_t count, double
         CU_ASSERT_TRUE(same);
     }
 }
-#define WANT(got, tolerance, ...) \
+#define WANT(got, tolerance, ...)                                                                                      \
     expect((got), (double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double), (tolerance), __LINE__)
 
 typedef void Body(Case *c, Diags *diags);
@@ -141,7 +141,6 @@ static NodeId mask_argument(Case *c, NodeId like, double value) {
     return tg_arg(&c->b, 0, "mask", c->mask.type);
 }
 
-
 /* Nothing leaks from any pointwise operation at any point: select(false, op(x), x) has gradient 1. */
 static void hidden_point(Case *c, Diags *diags) {
     NodeId x = PARAM(c, -1.0, 0.0, -0.0, 1.0, 1e38, -1e38, INFINITY, -INFINITY, NAN, 1e-38);
@@ -154,8 +153,9 @@ static void hidden_point(Case *c, Diags *diags) {
 }
 
 static void test_hidden(void) {
-    static const Op ops[] = {OP_neg, OP_abs,  OP_exp,     OP_expm1, OP_log, OP_log1p, OP_sqrt, OP_rsqrt,   OP_sin,    OP_cos,
-                             OP_tanh, OP_erf, OP_sigmoid, OP_add,   OP_sub, OP_mul,   OP_div,  OP_maximum, OP_minimum, OP_pow};
+    static const Op ops[] = {OP_neg,   OP_abs, OP_exp, OP_expm1,   OP_log,     OP_log1p,   OP_sqrt,
+                             OP_rsqrt, OP_sin, OP_cos, OP_tanh,    OP_erf,     OP_sigmoid, OP_add,
+                             OP_sub,   OP_mul, OP_div, OP_maximum, OP_minimum, OP_pow};
     for (uint32_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         run_with(hidden_point, ops[i]);
 }

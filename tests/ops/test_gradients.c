@@ -1,5 +1,5 @@
-/* Every gradient rule of ops.def against directional differences of the evaluator in f64: for a random direction d of one
-   operand and a random cotangent c, <c, f(x + hd) - f(x - hd)> / 2h must be <vjp(c), d>. */
+/* Every gradient rule of ops.def against directional differences of the evaluator in f64: for a random direction d of
+   one operand and a random cotangent c, <c, f(x + hd) - f(x - hd)> / 2h must be <vjp(c), d>. */
 #include "passes/vjp.h"
 #include "tests/ops/generate.h"
 
@@ -82,7 +82,8 @@ static void compare(Check *check, uint32_t operand) {
     Tensor up[OP_CASE_ARGS + 2], down[OP_CASE_ARGS + 2], here[OP_CASE_ARGS + 2];
     double h = 1e-5;
     check->direction[operand] = patterned(check, check->c.args[operand].type, operand);
-    bool done = evaluate(check, operand, h, up) && evaluate(check, operand, -h, down) && evaluate(check, operand, 0, here);
+    bool done =
+        evaluate(check, operand, h, up) && evaluate(check, operand, -h, down) && evaluate(check, operand, 0, here);
     CU_ASSERT_TRUE(done);
     if (!done)
         return;
@@ -96,7 +97,8 @@ static void compare(Check *check, uint32_t operand) {
         scale += fabs(check->cotangent.at[i] * here[0].at[i]);
     bool close = fabs(measured - given) <= 2e-7 * scale + 2e-7 * fabs(given);
     if (!close)
-        printf("\n    %s, operand %u: the gradient gives %.10g, differences %.10g\n", check->where, operand, given, measured);
+        printf("\n    %s, operand %u: the gradient gives %.10g, differences %.10g\n", check->where, operand, given,
+               measured);
     CU_ASSERT_TRUE(close);
 }
 
@@ -108,7 +110,8 @@ static bool is_wide(const Graph *graph, TypeId type) {
 
 static bool check_case(Arena *arena, Diags *diags, Op op, DType dtype, uint64_t seed) {
     Check check = {.arena = arena, .diags = diags};
-    if (!tg_op_case(arena, op, dtype, seed, &check.c) || !is_wide(check.c.graph, tg_node(check.c.func, check.c.node)->type))
+    if (!tg_op_case(arena, op, dtype, seed, &check.c) ||
+        !is_wide(check.c.graph, tg_node(check.c.func, check.c.node)->type))
         return false;
     check.where = tg_arena_printf(arena, "%s %s, seed %u", tg_op(op)->name, tg_dtype(dtype)->name, (unsigned)seed);
     bool built = differentiate(&check);
