@@ -1,0 +1,358 @@
+/* libtgc_llvm.so: kernels to an object, to text, or into this process. */
+#include "codegen/codegen.h"
+#include "codegen/llvm/emit.h"
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <string.h>
+
+/* One compilation: what must be given back whatever happens. */
+typedef struct Unit {
+    Arena *arena;
+    Diags *diags;
+    const LlvmRequest *request;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMTargetMachineRef machine;
+    char *triple;
+    const char *cpu, *features;
+    LLVMValueRef *kernels;
+    const char *complaint; /* of LLVM's diagnostics: the first error */
+} Unit;
+
+static Status internal(Diags *diags, const char *what) {
+    tg_error(diags, (Loc){0}, "internal error in code generation: %s", what);
+    return TG_INTERNAL;
+}
+
+static void on_diagnostic(LLVMDiagnosticInfoRef info, void *context) {
+    Unit *unit = context;
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || unit->complaint)
+        return;
+    char *text = LLVMGetDiagInfoDescription(info);
+    unit->complaint = tg_arena_str(unit->arena, text, strlen(text));
+    LLVMDisposeMessage(text);
+}
+
+static const char *kept(Arena *arena, char *message) {
+    const char *copy = tg_arena_str(arena, message, strlen(message));
+    LLVMDisposeMessage(message);
+    return copy;
+}
+
+/* CPUs that --cpu= names. LLVM accepts any name and falls back to the plainest CPU. */
+static const char *const *known_cpus(uint32_t *count) {
+    static const char *const names[] = {
+#if defined(__x86_64__)
+        "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "haswell", "broadwell", "skylake", "skylake-avx512", "cascadelake",
+        "cooperlake", "icelake-client", "icelake-server", "tigerlake", "alderlake", "sapphirerapids", "emeraldrapids",
+        "graniterapids", "znver1", "znver2", "znver3", "znver4",
+#else
+        "generic", "neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2",
+#endif
+    };
+    *count = sizeof names / sizeof *names;
+    return names;
+}
+
+static Status choose_cpu(Unit *unit) {
+    const char *wanted = unit->request->cpu;
+    if (wanted == NULL || wanted[0] == '\0' || strcmp(wanted, "host") == 0 || strcmp(wanted, "native") == 0) {
+        unit->cpu = kept(unit->arena, LLVMGetHostCPUName());
+        unit->features = kept(unit->arena, LLVMGetHostCPUFeatures());
+        return TG_OK;
+    }
+    uint32_t count;
+    const char *const *names = known_cpus(&count);
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(names[i], wanted) == 0) {
+            unit->cpu = wanted;
+            unit->features = "";
+            return TG_OK;
+        }
+    const char *closest = tg_closest(wanted, names, count);
+    tg_error(unit->diags, (Loc){0}, "--cpu: '%s' is not a known CPU%s%s%s", wanted, closest ? ", did you mean '" : "",
+             closest ? closest : "", closest ? "'?" : "");
+    Str all = tg_str(unit->arena);
+    for (uint32_t i = 0; i < count; i++)
+        tg_str_printf(&all, " %s", names[i]);
+    tg_note(unit->diags, (Loc){0}, "known are: host%s", all.text);
+    return TG_USAGE;
+}
+
+/* The CPU has the instruction that rounds f32 to bf16, in all vector lengths. */
+static bool rounds_bf16(const Unit *unit) {
+    static const char *const names[] = {"cooperlake", "sapphirerapids", "emeraldrapids", "graniterapids", "znver4"};
+    if (unit->features[0] != '\0')
+        return strstr(unit->features, "+avx512bf16") && strstr(unit->features, "+avx512vl");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(unit->cpu, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static Status open_machine(Unit *unit) {
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    TG_TRY(choose_cpu(unit));
+    unit->triple = LLVMGetDefaultTargetTriple();
+    LLVMTargetRef target;
+    char *message = NULL;
+    if (LLVMGetTargetFromTriple(unit->triple, &target, &message))
+        return internal(unit->diags, kept(unit->arena, message));
+    LLVMCodeGenOptLevel level = unit->request->optimize == 0   ? LLVMCodeGenLevelNone
+                                : unit->request->optimize == 1 ? LLVMCodeGenLevelLess
+                                                               : LLVMCodeGenLevelDefault;
+    unit->machine = LLVMCreateTargetMachine(target, unit->triple, unit->cpu, unit->features, level, LLVMRelocPIC, LLVMCodeModelDefault);
+    return unit->machine ? TG_OK : internal(unit->diags, "LLVM made no target machine");
+}
+
+static void close_unit(Unit *unit) {
+    if (unit->module)
+        LLVMDisposeModule(unit->module);
+    if (unit->machine)
+        LLVMDisposeTargetMachine(unit->machine);
+    if (unit->triple)
+        LLVMDisposeMessage(unit->triple);
+    if (unit->context)
+        LLVMContextDispose(unit->context);
+}
+
+static void emit_kernels(Unit *unit, bool global) {
+    const Lowered *lowered = unit->request->lowered;
+    unit->context = LLVMContextCreate();
+    LLVMContextSetDiscardValueNames(unit->context, 1);
+    LLVMContextSetDiagnosticHandler(unit->context, on_diagnostic, unit);
+    unit->module = LLVMModuleCreateWithNameInContext("tgc", unit->context);
+    LLVMSetTarget(unit->module, unit->triple);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(unit->machine);
+    LLVMSetModuleDataLayout(unit->module, layout);
+    LLVMDisposeTargetData(layout);
+    EmitModule shared = {
+        .arena = unit->arena,
+        .context = unit->context,
+        .module = unit->module,
+        .cpu = unit->cpu,
+        .features = unit->features,
+        .bf16 = rounds_bf16(unit),
+        .global = global,
+    };
+    unit->kernels = TG_ALLOC(unit->arena, LLVMValueRef, lowered->kernels.count);
+    for (uint32_t i = 0; i < lowered->kernels.count; i++)
+        unit->kernels[i] = tg_emit_kernel(&shared, lowered->kernels.at[i]);
+}
+
+/* `tg_program` (ir/plan/abi.h), the one symbol that the object exports. */
+static Status add_program(Unit *unit) {
+    const TgPlan *plan = unit->request->lowered->plan;
+    uint32_t count = unit->request->lowered->kernels.count;
+    Str bytes = tg_str(unit->arena);
+    const char *why;
+    if (tg_plan_check(unit->arena, plan, &why) != TG_OK)
+        return internal(unit->diags, why);
+    TG_TRY(tg_plan_write(&bytes, plan));
+    LLVMContextRef c = unit->context;
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(c, 0), i32 = LLVMInt32TypeInContext(c), i64 = LLVMInt64TypeInContext(c);
+    LLVMValueRef data = LLVMConstStringInContext2(c, bytes.text, bytes.length, 1);
+    LLVMValueRef table = LLVMConstArray2(pointer, unit->kernels, count);
+    const LLVMValueRef parts[] = {data, table};
+    LLVMValueRef globals[2];
+    for (int i = 0; i < 2; i++) {
+        globals[i] = LLVMAddGlobal(unit->module, LLVMTypeOf(parts[i]), i ? "tg_kernels" : "tg_plan");
+        LLVMSetInitializer(globals[i], parts[i]);
+        LLVMSetGlobalConstant(globals[i], 1);
+        LLVMSetLinkage(globals[i], LLVMInternalLinkage);
+        LLVMSetAlignment(globals[i], 16);
+    }
+    LLVMValueRef members[] = {LLVMConstInt(i32, TG_ABI_VERSION, 0), LLVMConstInt(i32, count, 0), globals[0],
+                              LLVMConstInt(i64, bytes.length, 0), globals[1]};
+    LLVMValueRef program = LLVMConstStructInContext(c, members, 5, 0);
+    LLVMValueRef global = LLVMAddGlobal(unit->module, LLVMTypeOf(program), "tg_program");
+    LLVMSetInitializer(global, program);
+    LLVMSetGlobalConstant(global, 1);
+    return TG_OK;
+}
+_Static_assert(offsetof(TgProgram, plan) == 8 && offsetof(TgProgram, plan_bytes) == 16 && offsetof(TgProgram, kernels) == 24,
+               "add_program writes the members in this order");
+
+static Status verify(Unit *unit) {
+    char *message = NULL;
+    LLVMBool broken = LLVMVerifyModule(unit->module, LLVMReturnStatusAction, &message);
+    const char *why = kept(unit->arena, message);
+    return broken ? internal(unit->diags, why) : TG_OK;
+}
+
+/* Vectors are written out already; what is left is cleaning up, moving what does not change out of loops, and sharing. */
+static const char *pipeline(int optimize) {
+    static const char *const pipelines[] = {
+        "",
+        "function(sroa,early-cse,simplifycfg)",
+        "function(sroa,early-cse<memssa>,instcombine,simplifycfg,loop-mssa(licm),gvn,instcombine,simplifycfg)",
+        "default<O3>",
+    };
+    return pipelines[optimize < 0 ? 0 : optimize > 3 ? 3 : optimize];
+}
+
+static Status optimize(Unit *unit) {
+    const char *passes = pipeline(unit->request->optimize);
+    if (passes[0] == '\0')
+        return TG_OK;
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMPassBuilderOptionsSetLoopVectorization(options, 0);
+    LLVMPassBuilderOptionsSetLoopInterleaving(options, 0);
+    LLVMPassBuilderOptionsSetSLPVectorization(options, 0);
+    LLVMErrorRef error = LLVMRunPasses(unit->module, passes, unit->machine, options);
+    LLVMDisposePassBuilderOptions(options);
+    if (error == LLVMErrorSuccess)
+        return TG_OK;
+    char *message = LLVMGetErrorMessage(error);
+    Status status = internal(unit->diags, message);
+    LLVMDisposeErrorMessage(message);
+    return status;
+}
+
+static Status build(Unit *unit, bool global) {
+    TG_TRY(open_machine(unit));
+    emit_kernels(unit, global);
+    if (unit->request->lowered->plan && !global)
+        TG_TRY(add_program(unit));
+    TG_TRY(verify(unit));
+    return optimize(unit);
+}
+
+static Status machine_code(Unit *unit, LLVMCodeGenFileType kind, LLVMMemoryBufferRef *code) {
+    char *message = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(unit->machine, unit->module, kind, &message, code))
+        return internal(unit->diags, kept(unit->arena, message));
+    if (unit->complaint == NULL)
+        return TG_OK;
+    LLVMDisposeMemoryBuffer(*code);
+    return internal(unit->diags, unit->complaint);
+}
+
+static Status code_text(Unit *unit, LLVMCodeGenFileType kind, Str *out) {
+    LLVMMemoryBufferRef code;
+    TG_TRY(machine_code(unit, kind, &code));
+    tg_str_add(out, LLVMGetBufferStart(code), LLVMGetBufferSize(code));
+    LLVMDisposeMemoryBuffer(code);
+    return TG_OK;
+}
+
+/* Runs `action` on an arena of its own: with no memory left, LLVM's things are still given back. */
+typedef Status UnitAction(Unit *unit, void *context);
+static Status with_unit(Arena *arena, Diags *diags, const LlvmRequest *request, UnitAction *action, void *context) {
+    Arena scratch;
+    tg_arena_init(&scratch, arena->host);
+    Unit *unit = TG_ALLOC(arena, Unit, 1);
+    *unit = (Unit){.arena = &scratch, .diags = diags, .request = request};
+    Status status = setjmp(scratch.guard) ? TG_MEMORY : action(unit, context);
+    close_unit(unit);
+    tg_arena_deinit(&scratch);
+    return status;
+}
+
+static Status make_object(Unit *unit, void *context) {
+    TG_TRY(build(unit, false));
+    return code_text(unit, LLVMObjectFile, context);
+}
+
+static Status object(Arena *arena, Diags *diags, const LlvmRequest *request, Str *out) {
+    return with_unit(arena, diags, request, make_object, out);
+}
+
+static Status make_assembly(Unit *unit, void *context) {
+    TG_TRY(build(unit, true));
+    return code_text(unit, LLVMAssemblyFile, context);
+}
+
+static Status make_ir(Unit *unit, void *context) {
+    TG_TRY(build(unit, true));
+    Str *out = context;
+    char *ir = LLVMPrintModuleToString(unit->module);
+    tg_str_add(out, ir, strlen(ir));
+    LLVMDisposeMessage(ir);
+    return TG_OK;
+}
+
+static Status text(Arena *arena, Diags *diags, const LlvmRequest *request, int assembly, Str *out) {
+    return with_unit(arena, diags, request, assembly ? make_assembly : make_ir, out);
+}
+
+static Status jit_error(Unit *unit, LLVMErrorRef error) {
+    if (error == LLVMErrorSuccess)
+        return TG_OK;
+    char *message = LLVMGetErrorMessage(error);
+    Status status = internal(unit->diags, message);
+    LLVMDisposeErrorMessage(message);
+    return status;
+}
+
+typedef struct Jit {
+    TgKernel **kernels;
+    LLVMOrcLLJITRef *handle;
+} Jit;
+
+static Status link_here(Unit *unit, LLVMOrcLLJITRef jit, LLVMMemoryBufferRef code, TgKernel **kernels) {
+    LLVMOrcJITDylibRef library = LLVMOrcLLJITGetMainJITDylib(jit);
+    LLVMOrcDefinitionGeneratorRef process;
+    Status status = jit_error(unit, LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
+                                        &process, LLVMOrcLLJITGetGlobalPrefix(jit), NULL, NULL));
+    if (status != TG_OK) {
+        LLVMDisposeMemoryBuffer(code);
+        return status;
+    }
+    LLVMOrcJITDylibAddGenerator(library, process);
+    TG_TRY(jit_error(unit, LLVMOrcLLJITAddObjectFile(jit, library, code)));
+    const Lowered *lowered = unit->request->lowered;
+    for (uint32_t i = 0; i < lowered->kernels.count; i++) {
+        LLVMOrcExecutorAddress address;
+        TG_TRY(jit_error(unit, LLVMOrcLLJITLookup(jit, &address, LLVMGetValueName(unit->kernels[i]))));
+        memcpy(&kernels[i], &address, sizeof kernels[i]);
+    }
+    return TG_OK;
+}
+
+static Status make_jit(Unit *unit, void *context) {
+    Jit *to = context;
+    LLVMMemoryBufferRef code;
+    TG_TRY(build(unit, true));
+    TG_TRY(machine_code(unit, LLVMObjectFile, &code));
+    Status status = jit_error(unit, LLVMOrcCreateLLJIT(to->handle, NULL));
+    if (status != TG_OK) {
+        LLVMDisposeMemoryBuffer(code);
+        return status;
+    }
+    return link_here(unit, *to->handle, code, to->kernels);
+}
+
+static void jit_free(void *handle) {
+    if (handle)
+        LLVMConsumeError(LLVMOrcDisposeLLJIT(handle));
+}
+
+static Status jit(Arena *arena, Diags *diags, const LlvmRequest *request, TgKernel **kernels, void **handle) {
+    LLVMOrcLLJITRef *made = TG_ALLOC(arena, LLVMOrcLLJITRef, 1);
+    Jit to = {.kernels = kernels, .handle = made};
+    Status status = with_unit(arena, diags, request, make_jit, &to);
+    if (status != TG_OK) {
+        jit_free(*made);
+        *made = NULL;
+    }
+    *handle = *made;
+    return status;
+}
+
+static Status host_cpu(Arena *arena, const char **name_and_features) {
+    const char *name = kept(arena, LLVMGetHostCPUName()), *features = kept(arena, LLVMGetHostCPUFeatures());
+    *name_and_features = tg_arena_printf(arena, "%s %s", name, features);
+    return TG_OK;
+}
+
+const LlvmModule *tgc_llvm_module(void);
+const LlvmModule *tgc_llvm_module(void) {
+    static const LlvmModule module = {.object = object, .text = text, .jit = jit, .jit_free = jit_free, .host_cpu = host_cpu};
+    return &module;
+}
