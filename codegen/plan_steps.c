@@ -211,7 +211,7 @@ static Status plan_call(FuncPlan *f, NodeId id) {
         }
     }
     for (NodeId k = 1; k < kernel->nodes.count; k++)
-        step.flops += tg_node_flops(f->p->arena, f->p->graph, kernel, k, f->capacity);
+        step.flops += tg_node_flops(f->p->graph, kernel, k, f->capacity);
     end_step(f, &step);
     return TG_OK;
 }

@@ -14,14 +14,14 @@ enum {
     COST_call = 0,      /* its kernel's */
 };
 
-static double kernel_flops(Arena *arena, const Graph *graph, const Func *kernel, int64_t rows) {
+static double kernel_flops(const Graph *graph, const Func *kernel, int64_t rows) {
     double flops = 0;
     for (NodeId id = 1; id < kernel->nodes.count; id++)
-        flops += tg_node_flops(arena, graph, kernel, id, rows);
+        flops += tg_node_flops(graph, kernel, id, rows);
     return flops;
 }
 
-double tg_node_flops(Arena *arena, const Graph *graph, const Func *func, NodeId id, int64_t rows) {
+double tg_node_flops(const Graph *graph, const Func *func, NodeId id, int64_t rows) {
     static const uint8_t costs[] = {
 #define OP(name, min, max, levels, attrs, shape, eval, grad, cast, axes, fuse, cost, ...) COST_##cost,
 #include "ir/ops.def"
@@ -29,10 +29,10 @@ double tg_node_flops(Arena *arena, const Graph *graph, const Func *func, NodeId 
     };
     const Node *node = tg_node(func, id);
     if (node->op == OP_call)
-        return kernel_flops(arena, graph, graph->funcs.at[node->attr->ref], rows);
+        return kernel_flops(graph, graph->funcs.at[node->attr->ref], rows);
     if (costs[node->op] == 0)
         return 0;
-    return costs[node->op] * tg_axes_points(tg_node_axes(arena, graph, func, id), rows);
+    return costs[node->op] * tg_axes_points(tg_node_axes(graph->arena, graph, func, id), rows);
 }
 
 static double value_bytes(const Graph *graph, const Func *func, NodeId id, int64_t rows) {

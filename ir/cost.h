@@ -6,7 +6,7 @@
 
 /* Floating-point operations with B = `rows`; a multiply-add is two, a maths function counts as its polynomial. A call's
    are those of its kernel. `arena` is for scratch. */
-double tg_node_flops(Arena *arena, const Graph *graph, const Func *func, NodeId node, int64_t rows);
+double tg_node_flops(const Graph *graph, const Func *func, NodeId node, int64_t rows);
 /* Bytes that it reads and writes when nothing is fused: its operands and its result. Leaves: 0. */
 double tg_node_bytes(const Graph *graph, const Func *func, NodeId node, int64_t rows);
 
