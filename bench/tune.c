@@ -48,8 +48,10 @@ static const int64_t small_tiles[][2] = {{0, 0}};
 
 /* ROUNDS of about ROUND_MICROSECONDS each, interleaved over the ways. */
 enum { ROUNDS = 15, ROUND_MICROSECONDS = 3000, MOST_WAYS = 32 };
-/* Times that differ by less are equal. */
+/* Tiles whose times differ by less are equal. The gemm calls generate all their kernels at their first use, 28 ms here, a matmul
+   its own, 0.3 ms: small dots alone are not worth that below SMALL_GAIN. */
 #define TILE_NOISE 0.03
+#define SMALL_GAIN 0.1
 
 static const char *const variant_names[] = {
 #define X(name, text) #name,
@@ -202,11 +204,14 @@ static const Way *fastest(const Way *ways, int count, DnnVariant variant) {
 }
 
 /* The smallest tile, for the sake of more threads, that is as good as the best up to noise. */
-static const Way *best_of(const Way *ways, int count, int shapes) {
-    const Way *best = ways, *chosen = NULL;
-    for (int w = 1; w < count; w++)
-        if (ways[w].log_time < best->log_time)
-            best = &ways[w];
+static const Way *best_of(const Class *class, const Way *ways, int count, int shapes) {
+    const Way *best = fastest(ways, count, DNN_MATMUL), *chosen = NULL;
+    double gain = class->least_mflop > 0 ? 0 : shapes * log(1 + SMALL_GAIN);
+    for (DnnVariant v = DNN_SGEMM; v <= DNN_GEMM_BF16; v++) {
+        const Way *way = fastest(ways, count, v);
+        if (way && way->log_time + gain < best->log_time)
+            best = way;
+    }
     for (int w = 0; w < count; w++) {
         bool as_good = ways[w].variant == best->variant && ways[w].log_time <= best->log_time + shapes * log(1 + TILE_NOISE);
         if (as_good && (!chosen || ways[w].tile_m < chosen->tile_m))
@@ -230,7 +235,7 @@ static Status tune_class(Arena *arena, const char *directory, const Class *class
                    (long long)class->shapes[s][0], (long long)class->shapes[s][1], (long long)class->shapes[s][2],
                    way->microseconds[s], s == shapes - 1 ? " */\n" : "");
     }
-    const Way *best = best_of(ways, count, shapes);
+    const Way *best = best_of(class, ways, count, shapes);
     printf("DNN_CHOICE(%s, %s, %s, %g, %s, %lld, %lld)\n", class->dtype_name, class->place, class->layout, class->least_mflop,
            variant_names[best->variant], (long long)best->tile_m, (long long)best->tile_n);
     fflush(stdout);
