@@ -76,7 +76,6 @@ static void check_member(Sema *s, const Ast *owner, const Ast *member) {
         check_guard(s, owner, member->kid[2]);
         break;
     case AST_BIND:
-        sema_duplicates(s, member->kid[0], 0, AST_NAME, "name");
         sema_expr(s, member->kid[1]);
         check_guard(s, owner, member->kid[2]);
         break;
@@ -133,7 +132,6 @@ static void check_item(Sema *s, const Ast *item) {
         sema_expr(s, item->kid[1]);
         break;
     case AST_BIND:
-        sema_duplicates(s, item->kid[0], 0, AST_NAME, "name");
         sema_expr(s, item->kid[1]);
         if (item->kid[2])
             tg_error(s->diags, item->kid[2]->loc, "only members of a module can have a condition");
