@@ -268,6 +268,13 @@ static uint32_t input_buffer(FuncPlan *f, PlanFuncKind kind, uint32_t index) {
     return tg_plan_add_buffer(f->p, PLAN_INPUT, arg->name, tg_type_of(&f->p->graph->types, arg->type), f->capacity);
 }
 
+/* A load of a sum that names no lane reads the micro-batch's own. */
+static PlanOperand loaded_operand(const FuncPlan *f, const Node *load) {
+    bool sum = f->p->graph->buffers.at[load->attr->ref].class == BUFFER_SUM;
+    Ints lane = load->attr->list[0];
+    return (PlanOperand){.buffer = load->attr->ref, .lane = lane.count ? (int32_t)lane.at[0] : sum ? TG_LANE_CURRENT : 0};
+}
+
 /* A copy that waits for the function's end. */
 typedef struct Late {
     NodeId from;
@@ -329,8 +336,7 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
         if (node->op == OP_arg)
             f.where[id] = (PlanOperand){.buffer = p->inputs.at[plan.input_first + (uint32_t)node->attr->list[0].at[0]]};
         else if (node->op == OP_load)
-            f.where[id] = (PlanOperand){.buffer = node->attr->ref,
-                                        .lane = node->attr->list[0].count ? (int32_t)node->attr->list[0].at[0] : 0};
+            f.where[id] = loaded_operand(&f, node);
     }
     Lates late = {0};
     plan_results(&f, &late);

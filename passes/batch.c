@@ -201,7 +201,7 @@ static NodeId wide_sum(const Cut *c, Copy *copy, NodeId id) {
 static void store_sum(const Cut *c, Builder *b, NodeId id, int32_t buffer, NodeId value) {
     b->locs = tg_node(c->from, id)->locs;
     if (!c->single) {
-        NodeId before = tg_load_lane(b, (uint32_t)buffer, -1);
+        NodeId before = tg_load(b, (uint32_t)buffer);
         NodeId sum = tg_binary(b, combiner(tg_node(c->from, id)->op), before, value);
         uint32_t scalar = tg_scalar_add(c->out, (Scalar){.name = "lane_start", .class = SCALAR_BUILTIN});
         NodeId start = tg_binary(b, OP_ne, tg_scalar(b, scalar), tg_const(b, scalar_type(c->out, DT_F64), 0));

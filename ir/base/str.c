@@ -18,7 +18,8 @@ static void reserve(Str *str, size_t more) {
 
 void tg_str_add(Str *str, const char *text, size_t length) {
     reserve(str, length);
-    memcpy(str->text + str->length, text, length);
+    if (length > 0)
+        memcpy(str->text + str->length, text, length);
     str->length += length;
     str->text[str->length] = '\0';
 }
