@@ -29,8 +29,8 @@ struct TgDeviceOps {
     void (*close)(TgDevice *device);
     /* Whether a kernel of this cost is worth sharing out among the device's threads. */
     bool (*splits)(TgDevice *device, double flops, double bytes);
-    /* The prepared dot lives as long as the device. */
-    Status (*dot_prepare)(TgDevice *device, const PlanDot *dot, TgDeviceDot **prepared);
+    /* The prepared dot lives as long as the device. `bias` is the bias's type, if the dot has one. */
+    Status (*dot_prepare)(TgDevice *device, const PlanDot *dot, DType bias, TgDeviceDot **prepared);
     /* The one block of all buffers, aligned to at least 64 bytes. */
     Status (*allocate)(TgDevice *device, size_t bytes, char **memory);
     /* One past the highest byte of the block that was written since `allocate`; 0 without poison. */

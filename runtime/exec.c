@@ -92,7 +92,11 @@ static Status prepare_step(TgExec *exec, const PlanStep *from, ExecStep *step) {
         step->kernel = exec->program->kernels[from->index];
         step->split = from->tiles > 1 && exec->device->ops->splits(exec->device, from->flops, from->bytes);
         return TG_OK;
-    case STEP_DOT: return exec->device->ops->dot_prepare(exec->device, &plan->dots[from->index], &step->dot);
+    case STEP_DOT: {
+        const PlanDot *dot = &plan->dots[from->index];
+        DType bias = dot->bias ? plan->buffers[plan->step_buffers[from->buffer_first + 2].buffer].dtype : DT_F32;
+        return exec->device->ops->dot_prepare(exec->device, dot, bias, &step->dot);
+    }
     case STEP_COPY: step->copy_bytes = (size_t)bytes_of(&plan->buffers[plan->step_buffers[from->buffer_first + 1].buffer]);
     }
     return TG_OK;

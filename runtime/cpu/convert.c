@@ -3,7 +3,7 @@
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 DnnShape tg_cpu_convert_inner(const DnnShape *s) {
-    return (DnnShape){.variant = DNN_MATMUL, .dtype = DT_F32, .out_dtype = DT_F32, .bias = s->bias, .m = s->m, .n = s->n,
+    return (DnnShape){.variant = DNN_MATMUL, .dtype = DT_F32, .out_dtype = DT_F32, .bias = s->bias, .bias_dtype = DT_F32, .m = s->m, .n = s->n,
                       .k = s->k, .a_m = s->k, .a_k = 1, .b_k = s->n, .b_n = 1, .out_m = s->n};
 }
 
@@ -32,7 +32,7 @@ void tg_cpu_convert(const CpuDevice *device, const CpuCall *inner, const DnnShap
     gather(a, s->dtype, task->a, s->m, s->k, s->a_m, s->a_k);
     gather(b, s->dtype, task->b, s->k, s->n, s->b_k, s->b_n);
     if (s->bias)
-        gather(bias, s->dtype, task->bias, 1, s->n, 0, 1);
+        gather(bias, s->bias_dtype, task->bias, 1, s->n, 0, 1);
     device->dnn->run(inner->call, thread, &(DnnTask){.a = a, .b = b, .bias = bias, .out = out, .scratch = free});
     for (int64_t i = 0; i < s->m; i++)
         for (int64_t j = 0; j < s->n; j++)
@@ -40,13 +40,14 @@ void tg_cpu_convert(const CpuDevice *device, const CpuCall *inner, const DnnShap
 }
 
 void tg_cpu_plain(const DnnShape *s, const DnnTask *task) {
-    const double *a = task->a, *b = task->b, *bias = task->bias;
-    double *out = task->out;
+    const double *a = task->a, *b = task->b;
     for (int64_t i = 0; i < s->m; i++)
         for (int64_t j = 0; j < s->n; j++) {
             double sum = 0;
             for (int64_t k = 0; k < s->k; k++)
                 sum += a[i * s->a_m + k * s->a_k] * b[k * s->b_k + j * s->b_n];
-            out[i * s->out_m + j] = s->bias ? sum + bias[j] : sum;
+            if (s->bias)
+                sum += tg_element_get(s->bias_dtype, task->bias, j);
+            tg_element_set(s->out_dtype, task->out, i * s->out_m + j, sum);
         }
 }

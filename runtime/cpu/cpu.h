@@ -34,7 +34,7 @@ TG_CHECKED Status tg_cpu_library(CpuDevice *device);
 void tg_cpu_library_close(CpuDevice *device);
 
 /* (dot.c) */
-Status tg_cpu_dot_prepare(TgDevice *device, const PlanDot *dot, TgDeviceDot **prepared);
+Status tg_cpu_dot_prepare(TgDevice *device, const PlanDot *dot, DType bias, TgDeviceDot **prepared);
 void tg_cpu_dot(TgDevice *device, TgDeviceDot *dot, void *const *buffers);
 
 /* Whether a step is long enough for several threads: microseconds of work by its cost on one. (device.c) */
@@ -45,7 +45,7 @@ size_t tg_cpu_convert_bytes(const DnnShape *shape, size_t inner_scratch_bytes);
 void tg_cpu_convert(const CpuDevice *device, const CpuCall *inner, const DnnShape *shape, int thread, const DnnTask *task);
 /* The packed f32 product that tg_cpu_convert computes inside. */
 DnnShape tg_cpu_convert_inner(const DnnShape *shape);
-/* A dot's tile of f64. */
+/* A dot's tile of f64 operands. */
 void tg_cpu_plain(const DnnShape *shape, const DnnTask *task);
 
 #endif

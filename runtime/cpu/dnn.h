@@ -17,8 +17,9 @@ typedef struct TgDnnCall TgDnnCall;
 /* out[m][n] = a[m][k] * b[k][n] (+ bias[n], MATMUL only), strides in elements; a and b each have a stride of 1. */
 typedef struct DnnShape {
     DnnVariant variant; /* MATMUL, SGEMM or GEMM_BF16 */
-    DType dtype, out_dtype; /* of a, b and bias; of out */
+    DType dtype, out_dtype; /* of a and b; of out */
     bool bias;
+    DType bias_dtype;
     int64_t m, n, k, a_m, a_k, b_k, b_n, out_m;
 } DnnShape;
 

@@ -15,12 +15,13 @@ typedef struct TileCall {
 
 typedef struct CpuDot {
     PlanDot dot;
-    DType sum_dtype;      /* of scratch: f32, f64 for f64 */
+    DType sum_dtype;      /* of scratch: f32, f64 if the result is f64 */
+    DType bias_dtype;
     int64_t piece_k;      /* k of one call */
     int64_t down, across; /* tiles */
     int64_t tasks;
     bool split;
-    size_t a_bytes, out_bytes, sum_bytes; /* of an element */
+    size_t a_bytes, bias_bytes, out_bytes, sum_bytes; /* of an element */
     TileCall calls[2][2];
 } CpuDot;
 
@@ -34,6 +35,7 @@ typedef struct DotRun {
 
 static bool same_shape(const DnnShape *x, const DnnShape *y) {
     return x->variant == y->variant && x->dtype == y->dtype && x->out_dtype == y->out_dtype && x->bias == y->bias &&
+           x->bias_dtype == y->bias_dtype &&
            x->m == y->m && x->n == y->n && x->k == y->k && x->a_m == y->a_m && x->a_k == y->a_k && x->b_k == y->b_k &&
            x->b_n == y->b_n && x->out_m == y->out_m;
 }
@@ -73,7 +75,8 @@ static Status prepare_tile(CpuDevice *device, const CpuDot *cpu, int64_t m, int6
     bool whole = dot->pieces == 1;
     tile->used = true;
     tile->shape = (DnnShape){.variant = (DnnVariant)dot->variant, .dtype = dot->dtype,
-                             .out_dtype = whole ? dot->out_dtype : cpu->sum_dtype, .bias = whole && dot->bias, .m = m, .n = n,
+                             .out_dtype = whole ? dot->out_dtype : cpu->sum_dtype, .bias = whole && dot->bias,
+                             .bias_dtype = cpu->bias_dtype, .m = m, .n = n,
                              .k = cpu->piece_k, .a_m = dot->a_m, .a_k = dot->a_k, .b_k = dot->b_k, .b_n = dot->b_n,
                              .out_m = whole ? dot->out_m : dot->n};
     if (dot->variant == DNN_PLAIN)
@@ -82,7 +85,8 @@ static Status prepare_tile(CpuDevice *device, const CpuDot *cpu, int64_t m, int6
     if (!tile->convert) {
         tile->adds_bias = tile->shape.bias && dot->variant != DNN_MATMUL;
         DnnShape called = tile->shape;
-        called.bias = called.bias && !tile->adds_bias;
+        if (tile->adds_bias || !called.bias)
+            called.bias = false, called.bias_dtype = DT_F32;
         Status status = find_call(device, &called, &tile->library);
         if (status == TG_OK)
             need_scratch(device, device->calls.at[tile->library].scratch_bytes);
@@ -101,7 +105,7 @@ static Status check(const CpuDevice *device, const PlanDot *dot) {
     bool f64 = dot->dtype == DT_F64;
     bool right = tg_is_float(dot->dtype) && tg_is_float(dot->out_dtype) && dot->variant < DNN_VARIANT_COUNT && dot->pieces >= 1 &&
                  dot->k % dot->pieces == 0 && dot->tile_m >= 1 && dot->tile_n >= 1 && f64 == (dot->variant == DNN_PLAIN) &&
-                 f64 == (dot->out_dtype == DT_F64);
+                 (f64 || dot->out_dtype != DT_F64);
     if (right)
         return TG_OK;
     snprintf(device->options.why, TG_DEVICE_WHY,
@@ -111,15 +115,17 @@ static Status check(const CpuDevice *device, const PlanDot *dot) {
     return TG_INTERNAL;
 }
 
-Status tg_cpu_dot_prepare(TgDevice *base, const PlanDot *dot, TgDeviceDot **prepared) {
+Status tg_cpu_dot_prepare(TgDevice *base, const PlanDot *dot, DType bias, TgDeviceDot **prepared) {
     CpuDevice *device = (CpuDevice *)(void *)base;
     TG_TRY(check(device, dot));
     CpuDot *cpu = TG_ALLOC(device->options.arena, CpuDot, 1);
     cpu->dot = *dot;
-    cpu->sum_dtype = dot->dtype == DT_F64 ? DT_F64 : DT_F32;
+    cpu->bias_dtype = bias;
+    cpu->sum_dtype = dot->out_dtype == DT_F64 ? DT_F64 : DT_F32;
     cpu->piece_k = dot->k / dot->pieces;
     cpu->down = (dot->m + dot->tile_m - 1) / dot->tile_m;
     cpu->across = (dot->n + dot->tile_n - 1) / dot->tile_n;
+    cpu->bias_bytes = tg_dtype(bias)->bytes;
     cpu->a_bytes = tg_dtype(dot->dtype)->bytes;
     cpu->out_bytes = tg_dtype(dot->out_dtype)->bytes;
     cpu->sum_bytes = tg_dtype(cpu->sum_dtype)->bytes;
@@ -143,7 +149,7 @@ static void add_bias(const TileCall *tile, const DnnTask *task) {
     float *out = task->out;
     for (int64_t i = 0; i < s->m; i++)
         for (int64_t j = 0; j < s->n; j++)
-            out[i * s->out_m + j] += s->dtype == DT_F32 ? ((const float *)task->bias)[j] : (float)tg_element_get(s->dtype, task->bias, j);
+            out[i * s->out_m + j] += (float)tg_element_get(s->bias_dtype, task->bias, j);
 }
 
 static void run_tile(const CpuDevice *device, const TileCall *tile, int thread, const DnnTask *task) {
@@ -171,7 +177,7 @@ static void run_tasks(void *context, int thread, int64_t first, int64_t last) {
         int64_t b = group * dot->b_group + k * dot->b_k + column * dot->b_n;
         task.a = run->a + a * (int64_t)cpu->a_bytes;
         task.b = run->b + b * (int64_t)cpu->a_bytes;
-        task.bias = run->bias ? run->bias + column * (int64_t)cpu->a_bytes : NULL;
+        task.bias = run->bias ? run->bias + column * (int64_t)cpu->bias_bytes : NULL;
         if (dot->pieces == 1)
             task.out = run->out + (group * dot->out_group + row * dot->out_m + column) * (int64_t)cpu->out_bytes;
         else
@@ -213,7 +219,7 @@ static void combine_rows(void *context, int thread, int64_t first, int64_t last)
         for (int64_t i = 0; i < dot->n; i++) {
             double sum = tg_element_get(cpu->sum_dtype, from, i);
             if (run->bias)
-                sum = tg_round_to(cpu->sum_dtype, sum + tg_element_get(dot->dtype, run->bias, i));
+                sum = tg_round_to(cpu->sum_dtype, sum + tg_element_get(cpu->bias_dtype, run->bias, i));
             tg_element_set(dot->out_dtype, run->out, out + i, sum);
         }
     }
@@ -225,7 +231,7 @@ static void fill_empty(const DotRun *run) {
     for (int64_t row = 0; row < dot->groups * dot->m; row++)
         for (int64_t i = 0; i < dot->n; i++)
             tg_element_set(dot->out_dtype, run->out, row / dot->m * dot->out_group + row % dot->m * dot->out_m + i,
-                           run->bias ? tg_element_get(dot->dtype, run->bias, i) : 0);
+                           run->bias ? tg_element_get(run->dot->bias_dtype, run->bias, i) : 0);
 }
 
 void tg_cpu_dot(TgDevice *base, TgDeviceDot *prepared, void *const *buffers) {

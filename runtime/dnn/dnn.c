@@ -125,7 +125,7 @@ static dnnl_status_t make_primitive(TgDnnCall *call, dnnl_memory_desc_t descs[OP
     if (status == dnnl_success)
         status = describe(&descs[OPERAND_OUT], s->out_dtype, s->m, s->n, s->out_m, 1);
     if (status == dnnl_success && s->bias)
-        status = describe(&descs[OPERAND_BIAS], s->dtype, 1, s->n, s->n, 1);
+        status = describe(&descs[OPERAND_BIAS], s->bias_dtype, 1, s->n, s->n, 1);
     if (status == dnnl_success)
         status = dnnl_matmul_desc_init(&matmul, &descs[OPERAND_A], &descs[OPERAND_B], s->bias ? &descs[OPERAND_BIAS] : NULL,
                                        &descs[OPERAND_OUT]);

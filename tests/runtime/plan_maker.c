@@ -43,7 +43,7 @@ uint32_t maker_dot_as_is(PlanMaker *maker, PlanDot dot, uint32_t a, uint32_t b, 
         operands[count++].buffer = bias;
     operands[count++].buffer = out;
     if (dot.pieces > 1)
-        operands[count++].buffer = maker_buffer(maker, PLAN_SCRATCH, dot.dtype == DT_F64 ? DT_F64 : DT_F32,
+        operands[count++].buffer = maker_buffer(maker, PLAN_SCRATCH, dot.out_dtype == DT_F64 ? DT_F64 : DT_F32,
                                                 dot.pieces * dot.groups * dot.m * dot.n, 1);
     tg_push(maker->arena, &maker->dots, dot);
     maker_step(maker, STEP_DOT, maker->dots.count - 1, 0, 0, count, operands);

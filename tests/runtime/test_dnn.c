@@ -27,18 +27,21 @@ static void fill(TgExec *exec, uint32_t buffer, DType dtype, int64_t count, uint
         tg_element_set(dtype, tg_exec_address(exec, buffer, 0), i, number(i, salt));
 }
 
+/* A bias has the result's type in these tests: f32 beside bf16 operands too. */
+static DType bias_dtype(const PlanDot *dot) { return dot->out_dtype; }
+
 /* Computes the dot and gives its output (arena memory); operands hold `number`s. */
 static void *compute(Arena *arena, PlanDot dot, int threads, bool as_is, int64_t a_count, int64_t b_count) {
     PlanMaker maker;
     maker_init(&maker, arena);
     uint32_t a = maker_buffer(&maker, PLAN_INPUT, dot.dtype, a_count, 1), b = maker_buffer(&maker, PLAN_INPUT, dot.dtype, b_count, 1);
-    uint32_t bias = maker_buffer(&maker, PLAN_INPUT, dot.dtype, dot.n, 1);
+    uint32_t bias = maker_buffer(&maker, PLAN_INPUT, bias_dtype(&dot), dot.n, 1);
     maker_func(&maker, PLAN_MICRO, "micro");
     uint32_t out = (as_is ? maker_dot_as_is : maker_dot)(&maker, dot, a, b, bias);
     TgExec *exec = maker_open(&maker, threads, true);
     fill(exec, a, dot.dtype, a_count, 1);
     fill(exec, b, dot.dtype, b_count, 2);
-    fill(exec, bias, dot.dtype, dot.n, 3);
+    fill(exec, bias, bias_dtype(&dot), dot.n, 3);
     tg_exec_run(exec, &maker.funcs.at[0], 0);
     size_t bytes = (size_t)(dot.groups * dot.m * dot.n) * tg_dtype(dot.out_dtype)->bytes;
     void *result = tg_arena_copy(arena, tg_exec_address(exec, out, 0), bytes);
@@ -54,7 +57,7 @@ static double worst_error(const PlanDot *dot, const void *out) {
     for (int64_t g = 0; g < dot->groups; g++)
         for (int64_t i = 0; i < dot->m; i++)
             for (int64_t j = 0; j < dot->n; j++) {
-                double sum = dot->bias ? operand(dot->dtype, j, 3) : 0, scale = fabs(sum);
+                double sum = dot->bias ? operand(bias_dtype(dot), j, 3) : 0, scale = fabs(sum);
                 for (int64_t k = 0; k < dot->k; k++) {
                     double product = operand(dot->dtype, g * dot->a_group + i * dot->a_m + k * dot->a_k, 1) *
                                      operand(dot->dtype, g * dot->b_group + k * dot->b_k + j * dot->b_n, 2);
@@ -72,7 +75,7 @@ static void against_a_plain_loop(Arena *arena) {
     static const int64_t sizes[][3] = {{1, 1, 1}, {1, 10, 7}, {3, 5, 2}, {32, 128, 64}, {32, 10, 128}, {10, 128, 32}, {17, 33, 65},
                                        {0, 5, 3}, {5, 0, 3}, {5, 3, 0}, {200, 130, 64}, {9, 1, 31}};
     static const DType types[][2] = {{DT_F32, DT_F32}, {DT_BF16, DT_BF16}, {DT_BF16, DT_F32}, {DT_F16, DT_F16}, {DT_F16, DT_F32},
-                                     {DT_F64, DT_F64}};
+                                     {DT_F64, DT_F64}, {DT_F64, DT_F32}};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             for (int flags = 0; flags < 16; flags++) {
