@@ -1,0 +1,248 @@
+/* Reductions along an axis that is not the last: outer x length x inner. The columns are vectors; along the axis runs are folded
+   in order, CHUNK elements each, and the chunks combined in a binary tree, neighbours first. */
+#include "codegen/lower.h"
+
+enum { CHUNK = 32, UNROLLED_CHUNKS = 4, BLOCK_WORK = 16384, MAX_PIECES = 64 };
+
+typedef struct Columns {
+    Lower *l;
+    const Nest *nest;
+    uint32_t unit, column;
+    Index outer;    /* index of the outer dimensions */
+    LoopId first;   /* first column of the block */
+    LoopId valid;   /* elements along the axis that hold records */
+    uint32_t *scratch; /* by reduction: 1 + the buffer of its chunks */
+} Columns;
+
+static const Node *node_at(const Lower *l, NodeId id) { return tg_node(l->func, id); }
+static LoopId loop_int(Lower *l, int64_t value) { return tg_loop_int(l->k, DT_I64, value); }
+static LoopId two(Lower *l, LoopOp op, LoopId a, LoopId b) { return tg_loop_op(l->k, op, a, b, 0); }
+static int64_t blocks(const Nest *nest) { return nest->block ? (nest->width + nest->block - 1) / nest->block : 1; }
+
+void tg_lower_columns_size(Lower *l, Nest *nest) {
+    (void)l;
+    int64_t length = nest->length ? nest->length : 1;
+    int64_t block = (BLOCK_WORK / length + LOOP_LANES - 1) / LOOP_LANES * LOOP_LANES;
+    block = block < LOOP_LANES ? LOOP_LANES : block;
+    nest->block = block < nest->width ? block : nest->width;
+    nest->units = nest->rows * blocks(nest);
+    nest->work = nest->block * length;
+}
+
+static NodeId reduced_node(const Lower *l, NodeId reduction) { return tg_operand(l->func, node_at(l, reduction), 0); }
+
+static const Place *operand_place(Columns *c, NodeId reduction, uint32_t along) {
+    Lower *l = c->l;
+    Index at = {0}, column = tg_index_var(l, c->column), step = tg_index_var(l, along);
+    tg_index_add(l, &at, &c->outer, c->nest->length * c->nest->width);
+    tg_index_add(l, &at, &step, c->nest->width);
+    tg_index_add(l, &at, &column, 1);
+    return tg_index_unflatten(l, &at, tg_node_type(l->graph, l->func, reduced_node(l, reduction)));
+}
+
+static Index result_index(Columns *c) {
+    Index at = {0}, column = tg_index_var(c->l, c->column);
+    tg_index_add(c->l, &at, &c->outer, c->nest->width);
+    tg_index_add(c->l, &at, &column, 1);
+    return at;
+}
+
+typedef struct Group {
+    bool argmax;    /* argmaxes, whose order does not matter, or the others */
+    int64_t split;
+} Group;
+
+static Group group_of(const Lower *l, NodeId id) {
+    if (node_at(l, id)->op == OP_argmax)
+        return (Group){.argmax = true, .split = 1};
+    int64_t split = tg_lower_int(node_at(l, id), 1, 1);
+    return (Group){.split = split > 1 ? split : 1};
+}
+
+static bool in_group(const Columns *c, uint32_t i, Group group) {
+    Group own = group_of(c->l, c->nest->reductions.at[i]);
+    return own.argmax == group.argmax && own.split == group.split;
+}
+
+/* Folds the elements [begin, end) of the axis, at most `extent`. */
+static void fold_run(Columns *c, Group group, LoopId begin, LoopId end, int64_t extent, LoopId *out) {
+    Lower *l = c->l;
+    uint32_t along = tg_lower_var(l, c->nest->length, l->depth + 1);
+    tg_lower_new_walk(l);
+    for (uint32_t i = 0; i < c->nest->reductions.count; i++)
+        if (in_group(c, i, group))
+            tg_lower_hoist(l, reduced_node(l, c->nest->reductions.at[i]), operand_place(c, c->nest->reductions.at[i], along));
+    tg_lower_open(l, MODE_SERIAL, along, begin, end, extent);
+    for (uint32_t i = 0; i < c->nest->reductions.count; i++) {
+        NodeId id = c->nest->reductions.at[i];
+        if (!in_group(c, i, group))
+            continue;
+        LoopId value = tg_lower_compute(l, reduced_node(l, id), operand_place(c, id, along));
+        out[i] = tg_loop_op(l->k, tg_lower_reduce_op((Op)node_at(l, id)->op), value, 0, 0);
+    }
+    tg_lower_close(l, along);
+}
+
+/* Chunk `chunk` of the run that begins at `start` and has `extent` elements. */
+static void fold_chunk(Columns *c, Group group, int64_t start, int64_t extent, LoopId chunk, LoopId *out) {
+    Lower *l = c->l;
+    LoopId begin = two(l, LOOP_iadd, two(l, LOOP_imul, chunk, loop_int(l, CHUNK)), loop_int(l, start));
+    LoopId end = two(l, LOOP_imin, two(l, LOOP_iadd, begin, loop_int(l, CHUNK)), loop_int(l, start + extent));
+    fold_run(c, group, begin, two(l, LOOP_imin, end, c->valid), CHUNK, out);
+}
+
+/* Element (chunk, own column) of a scratch [chunks][block]. */
+static LoopId chunk_address(Columns *c, LoopId chunk) {
+    return two(c->l, LOOP_isub, two(c->l, LOOP_imul, chunk, loop_int(c->l, c->nest->block)), c->first);
+}
+
+static LoopId chunk_load(Columns *c, uint32_t buffer, LoopId chunk) {
+    return tg_loop_load(c->l->k, buffer, chunk_address(c, chunk), 1);
+}
+
+static void combine_level(Columns *c, Group group, int64_t count) {
+    Lower *l = c->l;
+    LoopId pair = tg_lower_open(l, MODE_SERIAL, 0, loop_int(l, 0), loop_int(l, count / 2), count / 2);
+    LoopId even = two(l, LOOP_imul, pair, loop_int(l, 2)), odd = two(l, LOOP_iadd, even, loop_int(l, 1));
+    for (uint32_t i = 0; i < c->nest->reductions.count; i++) {
+        if (!in_group(c, i, group))
+            continue;
+        uint32_t buffer = c->scratch[i] - 1;
+        Op op = (Op)node_at(l, c->nest->reductions.at[i])->op;
+        LoopId sum = tg_lower_combine(l, op, chunk_load(c, buffer, even), chunk_load(c, buffer, odd));
+        tg_loop_store(l->k, buffer, chunk_address(c, pair), 1, sum);
+    }
+    tg_lower_close(l, 0);
+    for (uint32_t i = 0; count % 2 && i < c->nest->reductions.count; i++)
+        if (in_group(c, i, group))
+            tg_loop_store(l->k, c->scratch[i] - 1, chunk_address(c, loop_int(l, count / 2)), 1,
+                          chunk_load(c, c->scratch[i] - 1, loop_int(l, count - 1)));
+}
+
+static void scratch_run(Columns *c, Group group, int64_t start, int64_t extent, LoopId *out) {
+    Lower *l = c->l;
+    int64_t chunks = (extent + CHUNK - 1) / CHUNK;
+    LoopId *values = TG_ALLOC(l->arena, LoopId, c->nest->reductions.count);
+    LoopId chunk = tg_lower_open(l, MODE_SERIAL, 0, loop_int(l, 0), loop_int(l, chunks), chunks);
+    fold_chunk(c, group, start, extent, chunk, values);
+    for (uint32_t i = 0; i < c->nest->reductions.count; i++) {
+        if (!in_group(c, i, group))
+            continue;
+        DType type = (DType)l->k->instrs.at[values[i]].type;
+        if (c->scratch[i] == 0)
+            c->scratch[i] = 1 + tg_loop_buffer(l->k, ROLE_SCRATCH, type, chunks * c->nest->block);
+        tg_loop_store(l->k, c->scratch[i] - 1, chunk_address(c, chunk), 1, values[i]);
+    }
+    tg_lower_close(l, 0);
+    for (int64_t count = chunks; count > 1; count = (count + 1) / 2)
+        combine_level(c, group, count);
+    for (uint32_t i = 0; i < c->nest->reductions.count; i++)
+        if (in_group(c, i, group))
+            out[i] = chunk_load(c, c->scratch[i] - 1, loop_int(l, 0));
+}
+
+/* One of the `split` equal runs of the axis. */
+static void fold_piece(Columns *c, Group group, int64_t start, int64_t extent, LoopId *out) {
+    Lower *l = c->l;
+    uint32_t count = c->nest->reductions.count;
+    int64_t chunks = (extent + CHUNK - 1) / CHUNK;
+    LoopId end = two(l, LOOP_imin, loop_int(l, start + extent), c->valid);
+    if (chunks <= 1 || group.argmax) {
+        fold_run(c, group, loop_int(l, start), end, extent, out);
+        return;
+    }
+    if (chunks > UNROLLED_CHUNKS) {
+        scratch_run(c, group, start, extent, out);
+        return;
+    }
+    LoopId *values = TG_ALLOC(l->arena, LoopId, (size_t)chunks * count), column[UNROLLED_CHUNKS];
+    for (int64_t chunk = 0; chunk < chunks; chunk++)
+        fold_chunk(c, group, start, extent, loop_int(l, chunk), values + chunk * count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!in_group(c, i, group))
+            continue;
+        for (int64_t chunk = 0; chunk < chunks; chunk++)
+            column[chunk] = values[chunk * count + i];
+        out[i] = tg_lower_tree(l, (Op)node_at(l, c->nest->reductions.at[i])->op, column, chunks);
+    }
+}
+
+static void fold_group(Columns *c, Group group) {
+    Lower *l = c->l;
+    uint32_t count = c->nest->reductions.count;
+    int64_t run = c->nest->length / group.split;
+    LoopId *values = TG_ALLOC(l->arena, LoopId, (size_t)group.split * count), column[MAX_PIECES];
+    for (int64_t piece = 0; piece < group.split; piece++)
+        fold_piece(c, group, piece * run, run, values + piece * count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!in_group(c, i, group))
+            continue;
+        NodeId id = c->nest->reductions.at[i];
+        for (int64_t piece = 0; piece < group.split; piece++)
+            column[piece] = values[piece * count + i];
+        LoopId value = tg_lower_tree(l, (Op)node_at(l, id)->op, column, group.split);
+        l->reduced[id] = tg_loop_convert(l->k, LOOP_convert, value, tg_node_type(l->graph, l->func, id)->dtype);
+    }
+}
+
+static void fold_groups(Columns *c) {
+    const Nest *nest = c->nest;
+    for (uint32_t i = 0; i < nest->reductions.count; i++) {
+        Group group = group_of(c->l, nest->reductions.at[i]);
+        bool first = true;
+        for (uint32_t before = 0; before < i; before++)
+            first = first && !in_group(c, before, group);
+        if (group.split > MAX_PIECES || nest->length % group.split != 0)
+            tg_lower_fail(c->l, nest->reductions.at[i], TG_INTERNAL, "a split that does not divide the axis");
+        else if (first)
+            fold_group(c, group);
+    }
+}
+
+static void store_outputs(Columns *c, bool zero) {
+    Lower *l = c->l;
+    const Nest *nest = c->nest;
+    Index at = result_index(c);
+    LoopId *values = TG_ALLOC(l->arena, LoopId, nest->outputs.count);
+    for (uint32_t i = 0; !zero && i < nest->outputs.count; i++) {
+        const Output *output = &nest->outputs.at[i];
+        if (tg_type_extent(l, output->type) != nest->rows * nest->width)
+            tg_lower_fail(l, output->node, TG_INTERNAL, "an output of another shape than the reductions of its kernel");
+        values[i] = tg_lower_value(l, output->node, tg_index_unflatten(l, &at, output->type));
+    }
+    for (uint32_t i = 0; i < nest->outputs.count; i++)
+        tg_lower_store(l, nest, &nest->outputs.at[i], tg_index_unflatten(l, &at, nest->outputs.at[i].type), values[i]);
+}
+
+static void columns_loop(Columns *c, LoopId begin, LoopId end, bool padding) {
+    Lower *l = c->l;
+    const Nest *nest = c->nest;
+    tg_lower_open(l, MODE_SERIAL, c->unit, begin, end, nest->units);
+    LoopId unit = l->vars.at[c->unit].id;
+    c->first = two(l, LOOP_imul, two(l, LOOP_irem, unit, loop_int(l, blocks(nest))), loop_int(l, nest->block));
+    LoopId last = two(l, LOOP_imin, two(l, LOOP_iadd, c->first, loop_int(l, nest->block)), loop_int(l, nest->width));
+    tg_lower_open(l, MODE_VECTOR, c->column, c->first, last, nest->block);
+    l->stage = 0;
+    if (!padding)
+        fold_groups(c);
+    l->stage = 1;
+    store_outputs(c, padding);
+    tg_lower_close(l, c->column);
+    tg_lower_close(l, c->unit);
+}
+
+void tg_lower_columns(Lower *l, const Nest *nest) {
+    Columns c = {.l = l, .nest = nest, .scratch = TG_ALLOC(l->arena, uint32_t, nest->reductions.count)};
+    c.unit = tg_lower_var(l, nest->units, l->depth + 1);
+    c.column = tg_lower_var(l, nest->width, l->depth + 2);
+    Index unit = tg_index_var(l, c.unit), rest;
+    tg_index_split(l, &unit, blocks(nest), &c.outer, &rest);
+    Index row = result_index(&c);
+    l->row = &row;
+    c.valid = nest->batch_length ? tg_lower_valid(l, nest->length / l->capacity) : loop_int(l, nest->length);
+    Span span = tg_lower_span(l, nest, nest->batch_rows);
+    columns_loop(&c, span.lo, span.hi, false);
+    if (nest->batch_rows)
+        columns_loop(&c, span.hi, span.all, true);
+    l->row = NULL;
+}
