@@ -2,8 +2,8 @@
 
        tune DIRECTORY-OF-libtgrt_dnn.so > codegen/dnn.def
 
-   A class whose rows are the batch's takes matmul only, in which a row's bits do not depend on the number of rows; this program
-   checks that they do not. Times are the medians of interleaved rounds; the table keeps them as comments. */
+   A class whose rows are the batch's takes matmul only, in which a row's bits do not depend on the number of rows; this
+   program checks that they do not. Times are the medians of interleaved rounds; the table keeps them as comments. */
 #include "ir/base/vec.h"
 #include "ir/plan/dnn.h"
 #include "runtime/cpu/dnn.h"
@@ -25,20 +25,24 @@ typedef struct Class {
     int64_t shapes[4][3]; /* m, n, k; ends with 0 */
 } Class;
 
-#define SMALL_AND_LARGE(type, place, layout, rows_m, ta, tb, bias, small, large)      \
-    {#type, #place, #layout, DT_##type, rows_m, ta, tb, bias, 16, UNPACK large},      \
-    {#type, #place, #layout, DT_##type, rows_m, ta, tb, bias, 0, UNPACK small}
-#define UNPACK(...) {__VA_ARGS__}
+#define SMALL_AND_LARGE(type, place, layout, rows_m, ta, tb, bias, small, large)                                       \
+    {#type, #place, #layout, DT_##type, rows_m, ta, tb, bias, 16, UNPACK large}, {                                     \
+#type, #place, #layout, DT_##type, rows_m, ta, tb, bias, 0, UNPACK small                                       \
+    }
+#define UNPACK(...)                                                                                                    \
+    { __VA_ARGS__ }
 
-#define CLASSES_OF(type)                                                                                                      \
-    SMALL_AND_LARGE(type, ROWS_M, NT, true, false, true, true, ({32, 128, 64}, {32, 10, 128}),                                \
-                    ({768, 128, 128}, {768, 512, 128}, {768, 128, 512}, {768, 256, 128})),                                    \
-    SMALL_AND_LARGE(type, ROWS_M, NN, true, false, false, false, ({32, 128, 10}, {32, 64, 128}),                              \
-                    ({768, 128, 128}, {768, 512, 128}, {768, 128, 512}, {768, 128, 256})),                                    \
-    SMALL_AND_LARGE(type, OTHER, TN, false, true, false, false, ({10, 128, 32}, {128, 64, 32}, {64, 32, 64}),                 \
-                    ({128, 128, 768}, {512, 128, 768}, {128, 512, 768}, {256, 128, 768})),                                    \
-    SMALL_AND_LARGE(type, OTHER, NT, false, false, true, false, ({64, 64, 32}, {128, 128, 32}), ({256, 256, 128})),           \
-    SMALL_AND_LARGE(type, OTHER, NN, false, false, false, false, ({64, 32, 64}, {128, 32, 128}), ({256, 128, 256}))
+#define CLASSES_OF(type)                                                                                               \
+    SMALL_AND_LARGE(type, ROWS_M, NT, true, false, true, true, ({32, 128, 64}, {32, 10, 128}),                         \
+                    ({768, 128, 128}, {768, 512, 128}, {768, 128, 512}, {768, 256, 128})),                             \
+        SMALL_AND_LARGE(type, ROWS_M, NN, true, false, false, false, ({32, 128, 10}, {32, 64, 128}),                   \
+                        ({768, 128, 128}, {768, 512, 128}, {768, 128, 512}, {768, 128, 256})),                         \
+        SMALL_AND_LARGE(type, OTHER, TN, false, true, false, false, ({10, 128, 32}, {128, 64, 32}, {64, 32, 64}),      \
+                        ({128, 128, 768}, {512, 128, 768}, {128, 512, 768}, {256, 128, 768})),                         \
+        SMALL_AND_LARGE(type, OTHER, NT, false, false, true, false, ({64, 64, 32}, {128, 128, 32}),                    \
+                        ({256, 256, 128})),                                                                            \
+        SMALL_AND_LARGE(type, OTHER, NN, false, false, false, false, ({64, 32, 64}, {128, 32, 128}),                   \
+                        ({256, 128, 256}))
 
 static const Class classes[] = {CLASSES_OF(F32), CLASSES_OF(BF16)};
 
@@ -48,8 +52,8 @@ static const int64_t small_tiles[][2] = {{0, 0}};
 
 /* ROUNDS of about ROUND_MICROSECONDS each, interleaved over the ways. */
 enum { ROUNDS = 15, ROUND_MICROSECONDS = 3000, MOST_WAYS = 32 };
-/* Tiles whose times differ by less are equal. The gemm calls generate all their kernels at their first use, 28 ms here, a matmul
-   its own, 0.3 ms: small dots alone are not worth that below SMALL_GAIN. */
+/* Tiles whose times differ by less are equal. The gemm calls generate all their kernels at their first use, 28 ms here,
+   a matmul its own, 0.3 ms: small dots alone are not worth that below SMALL_GAIN. */
 #define TILE_NOISE 0.03
 #define SMALL_GAIN 0.1
 
@@ -87,14 +91,22 @@ static double microseconds(void) {
 static void add_buffer(OneDot *one, DType dtype, int64_t count) {
     uint32_t index = one->plan.buffer_count++;
     int64_t bytes = (count * tg_dtype(dtype)->bytes + 63) / 64 * 64;
-    one->buffers[index] = (PlanBuffer){.name = "", .class = PLAN_INPUT, .dtype = dtype, .rank = 1, .dims = {count},
-                                       .offset = one->plan.arena_bytes, .bytes = bytes, .lanes = 1};
+    one->buffers[index] = (PlanBuffer){.name = "",
+                                       .class = PLAN_INPUT,
+                                       .dtype = dtype,
+                                       .rank = 1,
+                                       .dims = {count},
+                                       .offset = one->plan.arena_bytes,
+                                       .bytes = bytes,
+                                       .lanes = 1};
     one->operands[index].buffer = index;
     one->plan.arena_bytes += bytes;
 }
 
 static Status open_dot(Arena *arena, const char *directory, PlanDot dot, OneDot *one) {
-    *one = (OneDot){.dot = dot, .step = {.kind = STEP_DOT, .label = "dot"}, .func = {.kind = PLAN_MICRO, .name = "micro", .step_count = 1}};
+    *one = (OneDot){.dot = dot,
+                    .step = {.kind = STEP_DOT, .label = "dot"},
+                    .func = {.kind = PLAN_MICRO, .name = "micro", .step_count = 1}};
     add_buffer(one, dot.dtype, dot.m * dot.k);
     add_buffer(one, dot.dtype, dot.k * dot.n);
     if (dot.bias)
@@ -122,11 +134,23 @@ static Status open_dot(Arena *arena, const char *directory, PlanDot dot, OneDot 
 
 static PlanDot dot_of(const Class *class, const int64_t shape[3], const Way *way) {
     int64_t m = shape[0], n = shape[1], k = shape[2];
-    return (PlanDot){.dtype = class->dtype, .out_dtype = class->rows_m ? class->dtype : DT_F32, .groups = 1, .m = m, .n = n, .k = k,
-                     .a_m = class->a_transposed ? 1 : k, .a_k = class->a_transposed ? m : 1, .b_k = class->b_transposed ? 1 : n,
-                     .b_n = class->b_transposed ? k : 1, .out_m = n, .bias = class->bias, .rows_m = class->rows_m, .pieces = 1,
+    return (PlanDot){.dtype = class->dtype,
+                     .out_dtype = class->rows_m ? class->dtype : DT_F32,
+                     .groups = 1,
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .a_m = class->a_transposed ? 1 : k,
+                     .a_k = class->a_transposed ? m : 1,
+                     .b_k = class->b_transposed ? 1 : n,
+                     .b_n = class->b_transposed ? k : 1,
+                     .out_m = n,
+                     .bias = class->bias,
+                     .rows_m = class->rows_m,
+                     .pieces = 1,
                      .tile_m = way->tile_m && way->tile_m < m ? way->tile_m : m,
-                     .tile_n = way->tile_n && way->tile_n < n ? way->tile_n : n, .variant = way->variant};
+                     .tile_n = way->tile_n && way->tile_n < n ? way->tile_n : n,
+                     .variant = way->variant};
 }
 
 static int by_value(const void *x, const void *y) {
@@ -213,7 +237,8 @@ static const Way *best_of(const Class *class, const Way *ways, int count, int sh
             best = way;
     }
     for (int w = 0; w < count; w++) {
-        bool as_good = ways[w].variant == best->variant && ways[w].log_time <= best->log_time + shapes * log(1 + TILE_NOISE);
+        bool as_good =
+            ways[w].variant == best->variant && ways[w].log_time <= best->log_time + shapes * log(1 + TILE_NOISE);
         if (as_good && (!chosen || ways[w].tile_m < chosen->tile_m))
             chosen = &ways[w];
     }
@@ -236,8 +261,8 @@ static Status tune_class(Arena *arena, const char *directory, const Class *class
                    way->microseconds[s], s == shapes - 1 ? " */\n" : "");
     }
     const Way *best = best_of(class, ways, count, shapes);
-    printf("DNN_CHOICE(%s, %s, %s, %g, %s, %lld, %lld)\n", class->dtype_name, class->place, class->layout, class->least_mflop,
-           variant_names[best->variant], (long long)best->tile_m, (long long)best->tile_n);
+    printf("DNN_CHOICE(%s, %s, %s, %g, %s, %lld, %lld)\n", class->dtype_name, class->place, class->layout,
+           class->least_mflop, variant_names[best->variant], (long long)best->tile_m, (long long)best->tile_n);
     fflush(stdout);
     return TG_OK;
 }
@@ -251,9 +276,13 @@ static void print_version(const char *directory) {
         dnn->version(version, sizeof version);
     bool avx512 = __builtin_cpu_supports("avx512f"), bf16 = __builtin_cpu_supports("avx512bf16");
     printf("/* The best library call of a dot on one thread, by shape class: %s, %s. Written by bench/tune.\n", version,
-           bf16 ? "avx512_core_bf16" : avx512 ? "avx512_core" : "avx2 or less");
-    printf("   DNN_CHOICE(operand type, where the batch is, operands transposed (N no, T yes), least MFLOP, variant, tile_m, tile_n);\n"
-           "   the first row that fits; tile 0: whole. Comments: m x n x k and the time of each variant at its best tile. */\n");
+           bf16     ? "avx512_core_bf16"
+           : avx512 ? "avx512_core"
+                    : "avx2 or less");
+    printf("   DNN_CHOICE(operand type, where the batch is, operands transposed (N no, T yes), least MFLOP, variant, "
+           "tile_m, tile_n);\n"
+           "   the first row that fits; tile 0: whole. Comments: m x n x k and the time of each variant at its best "
+           "tile. */\n");
 }
 
 int main(int argc, char **argv) {

@@ -14,7 +14,7 @@ typedef struct ChoiceRow {
 } ChoiceRow;
 
 static const ChoiceRow choices[] = {
-#define DNN_CHOICE(dtype, place, layout, least_mflop, variant, tile_m, tile_n) \
+#define DNN_CHOICE(dtype, place, layout, least_mflop, variant, tile_m, tile_n)                                         \
     {DT_##dtype, place, layout, least_mflop, DNN_##variant, tile_m, tile_n},
 #include "codegen/dnn.def"
 #undef DNN_CHOICE

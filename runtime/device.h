@@ -1,4 +1,5 @@
-/* What exec asks of a device: memory, kernels, dots, copies. One implementation a kind of device; runtime/cpu/device.c is the CPU's. */
+/* What exec asks of a device: memory, kernels, dots, copies. One implementation a kind of device; runtime/cpu/device.c
+ * is the CPU's. */
 #ifndef TG_DEVICE_H
 #define TG_DEVICE_H
 
@@ -16,14 +17,15 @@ typedef struct TgDevice {
 enum { TG_DEVICE_WHY = 1024 };
 
 typedef struct TgDeviceOptions {
-    Arena *arena; /* for the device's own tables; outlives it */
-    int threads;  /* at least 1 */
-    bool poison;  /* the memory begins as bytes 255, else 0 */
+    Arena *arena;               /* for the device's own tables; outlives it */
+    int threads;                /* at least 1 */
+    bool poison;                /* the memory begins as bytes 255, else 0 */
     const char *directories[2]; /* where plugins lie, in the order to try; NULL: none */
     char *why;                  /* TG_DEVICE_WHY bytes: what to do after a failure */
 } TgDeviceOptions;
 
-/* The order of calls: open, for each step `splits` or `dot_prepare`, `allocate` once, then any number of the rest, from one thread. */
+/* The order of calls: open, for each step `splits` or `dot_prepare`, `allocate` once, then any number of the rest, from
+ * one thread. */
 struct TgDeviceOps {
     const char *name;
     void (*close)(TgDevice *device);
@@ -38,7 +40,8 @@ struct TgDeviceOps {
     void (*write)(TgDevice *device, void *to, const void *from, size_t bytes); /* from the program's memory */
     void (*copy)(TgDevice *device, void *to, const void *from, size_t bytes);  /* inside the block; may overlap */
     /* Tiles [0, tiles), shared out if `split`. */
-    void (*launch)(TgDevice *device, TgKernel *kernel, void *const *buffers, const TgScalars *scalars, int64_t tiles, bool split);
+    void (*launch)(TgDevice *device, TgKernel *kernel, void *const *buffers, const TgScalars *scalars, int64_t tiles,
+                   bool split);
     /* Buffers: a, b, [bias], out, [scratch]. */
     void (*dot)(TgDevice *device, TgDeviceDot *dot, void *const *buffers);
 };

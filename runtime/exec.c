@@ -59,7 +59,8 @@ static Status choose_threads(TgExec *exec, int wanted) {
         errno = 0;
         long value = strtol(text, &end, 10);
         if (errno || *end || value < 1 || value > MOST_THREADS) {
-            snprintf(exec->why, sizeof exec->why, "TG_THREADS=%s is not a number of threads (1 to %d)", text, MOST_THREADS);
+            snprintf(exec->why, sizeof exec->why, "TG_THREADS=%s is not a number of threads (1 to %d)", text,
+                     MOST_THREADS);
             return TG_USAGE;
         }
         wanted = (int)value;
@@ -97,7 +98,8 @@ static Status prepare_step(TgExec *exec, const PlanStep *from, ExecStep *step) {
         DType bias = dot->bias ? plan->buffers[plan->step_buffers[from->buffer_first + 2].buffer].dtype : DT_F32;
         return exec->device->ops->dot_prepare(exec->device, dot, bias, &step->dot);
     }
-    case STEP_COPY: step->copy_bytes = (size_t)bytes_of(&plan->buffers[plan->step_buffers[from->buffer_first + 1].buffer]);
+    case STEP_COPY:
+        step->copy_bytes = (size_t)bytes_of(&plan->buffers[plan->step_buffers[from->buffer_first + 1].buffer]);
     }
     return TG_OK;
 }
@@ -154,13 +156,17 @@ static void prepare_scalars(TgExec *exec) {
 static Status prepare(TgExec *exec, const ExecOptions *options) {
     const TgPlan *plan = exec->plan;
     if (exec->program->abi != TG_ABI_VERSION) {
-        snprintf(exec->why, sizeof exec->why, "the program was compiled for version %u of the runtime, this is %d: compile it again",
+        snprintf(exec->why, sizeof exec->why,
+                 "the program was compiled for version %u of the runtime, this is %d: compile it again",
                  exec->program->abi, TG_ABI_VERSION);
         return TG_INTERNAL;
     }
     TG_TRY(choose_threads(exec, options->threads));
     const TgDeviceOptions device_options = {
-        .arena = &exec->memory, .threads = exec->threads, .poison = options->poison, .why = exec->why,
+        .arena = &exec->memory,
+        .threads = exec->threads,
+        .poison = options->poison,
+        .why = exec->why,
         .directories = {options->library_directory ? options->library_directory : plan->library_directory}};
     TG_TRY(tg_cpu_device_open(&device_options, &exec->device));
     exec->steps = TG_ALLOC(&exec->memory, ExecStep, plan->step_count);
@@ -182,8 +188,8 @@ static Status prepare_guarded(TgExec *exec, const ExecOptions *options) {
     return prepare(exec, options);
 }
 
-Status tg_exec_open(const ExecOptions *options, Arena *arena, const TgProgram *program, const TgPlan *plan, TgExec **out,
-                    const char **why) {
+Status tg_exec_open(const ExecOptions *options, Arena *arena, const TgProgram *program, const TgPlan *plan,
+                    TgExec **out, const char **why) {
     const TgHost *host = options->host ? options->host : tg_host();
     TgExec *exec = tg_new(host, sizeof *exec);
     if (!exec) {
@@ -230,9 +236,15 @@ void tg_exec_run(TgExec *exec, const PlanFunc *func, int64_t lane) {
     for (; step < end; step++) {
         void *const *buffers = step->pointers + lane * step->lane_stride;
         switch (step->kind) {
-        case STEP_KERNEL: ops->launch(device, step->kernel, buffers, &exec->scalars, step->tiles, step->split); break;
-        case STEP_DOT: ops->dot(device, step->dot, buffers); break;
-        case STEP_COPY: ops->copy(device, buffers[1], buffers[0], step->copy_bytes); break;
+        case STEP_KERNEL:
+            ops->launch(device, step->kernel, buffers, &exec->scalars, step->tiles, step->split);
+            break;
+        case STEP_DOT:
+            ops->dot(device, step->dot, buffers);
+            break;
+        case STEP_COPY:
+            ops->copy(device, buffers[1], buffers[0], step->copy_bytes);
+            break;
         }
     }
 }

@@ -1,4 +1,5 @@
-/* The one block of memory that holds all buffers of a plan: aligned, in huge pages, touched by the threads that will use it. */
+/* The one block of memory that holds all buffers of a plan: aligned, in huge pages, touched by the threads that will
+ * use it. */
 #ifndef TG_CPU_ARENA_H
 #define TG_CPU_ARENA_H
 

@@ -3,8 +3,19 @@
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 DnnShape tg_cpu_convert_inner(const DnnShape *s) {
-    return (DnnShape){.variant = DNN_MATMUL, .dtype = DT_F32, .out_dtype = DT_F32, .bias = s->bias, .bias_dtype = DT_F32, .m = s->m, .n = s->n,
-                      .k = s->k, .a_m = s->k, .a_k = 1, .b_k = s->n, .b_n = 1, .out_m = s->n};
+    return (DnnShape){.variant = DNN_MATMUL,
+                      .dtype = DT_F32,
+                      .out_dtype = DT_F32,
+                      .bias = s->bias,
+                      .bias_dtype = DT_F32,
+                      .m = s->m,
+                      .n = s->n,
+                      .k = s->k,
+                      .a_m = s->k,
+                      .a_k = 1,
+                      .b_k = s->n,
+                      .b_n = 1,
+                      .out_m = s->n};
 }
 
 size_t tg_cpu_convert_bytes(const DnnShape *s, size_t inner_scratch_bytes) {

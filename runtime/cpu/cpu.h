@@ -18,11 +18,11 @@ typedef struct CpuCall {
 typedef struct CpuDevice {
     TgDevice base;
     TgDeviceOptions options;
-    TgPool *pool;      /* NULL: nothing is shared out */
-    bool wants_pool;   /* some step is worth it */
+    TgPool *pool;    /* NULL: nothing is shared out */
+    bool wants_pool; /* some step is worth it */
     CpuArena memory;
-    void *plugin;      /* of dlopen */
-    const TgDnn *dnn;  /* NULL until a dot needs it */
+    void *plugin;     /* of dlopen */
+    const TgDnn *dnn; /* NULL until a dot needs it */
     TgDnnLibrary *library;
     Vec(CpuCall) calls;
     size_t scratch_bytes; /* of each thread: the most that a call needs */
@@ -42,7 +42,8 @@ bool tg_cpu_splits(CpuDevice *device, double microseconds);
 
 /* A dot's tile through packed f32 copies of its operands. (convert.c) */
 size_t tg_cpu_convert_bytes(const DnnShape *shape, size_t inner_scratch_bytes);
-void tg_cpu_convert(const CpuDevice *device, const CpuCall *inner, const DnnShape *shape, int thread, const DnnTask *task);
+void tg_cpu_convert(const CpuDevice *device, const CpuCall *inner, const DnnShape *shape, int thread,
+                    const DnnTask *task);
 /* The packed f32 product that tg_cpu_convert computes inside. */
 DnnShape tg_cpu_convert_inner(const DnnShape *shape);
 /* A dot's tile of f64 operands. */

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A step shorter than this stays on the calling thread: handing out and collecting work costs about a microsecond, and more after
-   a pause. The rates are of one core, in its cache. */
+/* A step shorter than this stays on the calling thread: handing out and collecting work costs about a microsecond, and
+   more after a pause. The rates are of one core, in its cache. */
 enum { LEAST_MICROSECONDS = 20, KERNEL_FLOPS_A_MICROSECOND = 20000, KERNEL_BYTES_A_MICROSECOND = 20000 };
 
 static CpuDevice *cpu_of(TgDevice *device) { return (CpuDevice *)(void *)device; }
@@ -34,8 +34,8 @@ static Status cpu_allocate(TgDevice *base, size_t bytes, char **memory) {
     char *scratch = tg_arena_alloc(options->arena, scratch_bytes + 64);
     device->scratch = scratch + (64 - (uintptr_t)scratch % 64) % 64;
     if (device->wants_pool)
-        TG_TRY(tg_pool_open(options->arena, options->threads, device->dnn ? device->dnn->enter_thread : NULL, &device->pool,
-                            options->why, TG_DEVICE_WHY));
+        TG_TRY(tg_pool_open(options->arena, options->threads, device->dnn ? device->dnn->enter_thread : NULL,
+                            &device->pool, options->why, TG_DEVICE_WHY));
     Status status = tg_cpu_arena_open(&device->memory, options->arena->host, device->pool, bytes, options->poison);
     if (status != TG_OK)
         snprintf(options->why, TG_DEVICE_WHY, "no memory left: the buffers take %.1f MiB; a smaller `micro` needs less",

@@ -16,7 +16,7 @@ typedef struct TgDnnCall TgDnnCall;
 
 /* out[m][n] = a[m][k] * b[k][n] (+ bias[n], MATMUL only), strides in elements; a and b each have a stride of 1. */
 typedef struct DnnShape {
-    DnnVariant variant; /* MATMUL, SGEMM or GEMM_BF16 */
+    DnnVariant variant;     /* MATMUL, SGEMM or GEMM_BF16 */
     DType dtype, out_dtype; /* of a and b; of out */
     bool bias;
     DType bias_dtype;
@@ -29,7 +29,7 @@ typedef struct DnnTask {
 } DnnTask;
 
 typedef struct TgDnn {
-    uint32_t abi; /* TG_DNN_ABI */
+    uint32_t abi;                              /* TG_DNN_ABI */
     void (*version)(char *text, size_t bytes); /* "oneDNN 2.6.3" */
     /* Calls will come from threads 0 .. threads - 1. */
     Status (*open)(const TgHost *host, int threads, TgDnnLibrary **library);

@@ -1,4 +1,5 @@
-/* A dot of the plan: its tasks (piece, group, tile), each one call of the library on one thread, and the tree that adds the pieces. */
+/* A dot of the plan: its tasks (piece, group, tile), each one call of the library on one thread, and the tree that adds
+ * the pieces. */
 #include "runtime/cpu/cpu.h"
 
 #include <stdio.h>
@@ -6,7 +7,6 @@
 
 /* What a full tile (0) and the last one (1) call, down and across. */
 typedef struct TileCall {
-    bool used;
     DnnShape shape;   /* of the task */
     uint32_t library; /* into CpuDevice.calls; for CONVERT the f32 product inside */
     bool convert;
@@ -15,7 +15,7 @@ typedef struct TileCall {
 
 typedef struct CpuDot {
     PlanDot dot;
-    DType sum_dtype;      /* of scratch: f32, f64 if the result is f64 */
+    DType sum_dtype; /* of scratch: f32, f64 if the result is f64 */
     DType bias_dtype;
     int64_t piece_k;      /* k of one call */
     int64_t down, across; /* tiles */
@@ -35,17 +35,16 @@ typedef struct DotRun {
 
 static bool same_shape(const DnnShape *x, const DnnShape *y) {
     return x->variant == y->variant && x->dtype == y->dtype && x->out_dtype == y->out_dtype && x->bias == y->bias &&
-           x->bias_dtype == y->bias_dtype &&
-           x->m == y->m && x->n == y->n && x->k == y->k && x->a_m == y->a_m && x->a_k == y->a_k && x->b_k == y->b_k &&
-           x->b_n == y->b_n && x->out_m == y->out_m;
+           x->bias_dtype == y->bias_dtype && x->m == y->m && x->n == y->n && x->k == y->k && x->a_m == y->a_m &&
+           x->a_k == y->a_k && x->b_k == y->b_k && x->b_n == y->b_n && x->out_m == y->out_m;
 }
 
 static void say(const CpuDevice *device, Status status, const DnnShape *s) {
     if (status == TG_MEMORY)
         snprintf(device->options.why, TG_DEVICE_WHY, "no memory left");
     else
-        snprintf(device->options.why, TG_DEVICE_WHY, "oneDNN refuses a dot of %lld x %lld x %lld in %s", (long long)s->m,
-                 (long long)s->n, (long long)s->k, tg_dtype(s->dtype)->name);
+        snprintf(device->options.why, TG_DEVICE_WHY, "oneDNN refuses a dot of %lld x %lld x %lld in %s",
+                 (long long)s->m, (long long)s->n, (long long)s->k, tg_dtype(s->dtype)->name);
 }
 
 /* TG_MODEL: the library has no such call on this machine. */
@@ -73,11 +72,18 @@ static void need_scratch(CpuDevice *device, size_t bytes) {
 static Status prepare_tile(CpuDevice *device, const CpuDot *cpu, int64_t m, int64_t n, TileCall *tile) {
     const PlanDot *dot = &cpu->dot;
     bool whole = dot->pieces == 1;
-    tile->used = true;
-    tile->shape = (DnnShape){.variant = (DnnVariant)dot->variant, .dtype = dot->dtype,
-                             .out_dtype = whole ? dot->out_dtype : cpu->sum_dtype, .bias = whole && dot->bias,
-                             .bias_dtype = cpu->bias_dtype, .m = m, .n = n,
-                             .k = cpu->piece_k, .a_m = dot->a_m, .a_k = dot->a_k, .b_k = dot->b_k, .b_n = dot->b_n,
+    tile->shape = (DnnShape){.variant = (DnnVariant)dot->variant,
+                             .dtype = dot->dtype,
+                             .out_dtype = whole ? dot->out_dtype : cpu->sum_dtype,
+                             .bias = whole && dot->bias,
+                             .bias_dtype = cpu->bias_dtype,
+                             .m = m,
+                             .n = n,
+                             .k = cpu->piece_k,
+                             .a_m = dot->a_m,
+                             .a_k = dot->a_k,
+                             .b_k = dot->b_k,
+                             .b_n = dot->b_n,
                              .out_m = whole ? dot->out_m : dot->n};
     if (dot->variant == DNN_PLAIN)
         return TG_OK;
@@ -103,15 +109,16 @@ static Status prepare_tile(CpuDevice *device, const CpuDot *cpu, int64_t m, int6
 
 static Status check(const CpuDevice *device, const PlanDot *dot) {
     bool f64 = dot->dtype == DT_F64;
-    bool right = tg_is_float(dot->dtype) && tg_is_float(dot->out_dtype) && dot->variant < DNN_VARIANT_COUNT && dot->pieces >= 1 &&
-                 dot->k % dot->pieces == 0 && dot->tile_m >= 1 && dot->tile_n >= 1 && f64 == (dot->variant == DNN_PLAIN) &&
-                 (f64 || dot->out_dtype != DT_F64);
+    bool right = tg_is_float(dot->dtype) && tg_is_float(dot->out_dtype) && dot->variant < DNN_VARIANT_COUNT &&
+                 dot->pieces >= 1 && dot->k % dot->pieces == 0 && dot->tile_m >= 1 && dot->tile_n >= 1 &&
+                 f64 == (dot->variant == DNN_PLAIN) && (f64 || dot->out_dtype != DT_F64);
     if (right)
         return TG_OK;
-    snprintf(device->options.why, TG_DEVICE_WHY,
-             "the plan has a dot that cannot be: %s to %s, %lld x %lld x %lld in %lld pieces, tile %lld x %lld, variant %u",
-             tg_dtype(dot->dtype)->name, tg_dtype(dot->out_dtype)->name, (long long)dot->m, (long long)dot->n, (long long)dot->k,
-             (long long)dot->pieces, (long long)dot->tile_m, (long long)dot->tile_n, dot->variant);
+    snprintf(
+        device->options.why, TG_DEVICE_WHY,
+        "the plan has a dot that cannot be: %s to %s, %lld x %lld x %lld in %lld pieces, tile %lld x %lld, variant %u",
+        tg_dtype(dot->dtype)->name, tg_dtype(dot->out_dtype)->name, (long long)dot->m, (long long)dot->n,
+        (long long)dot->k, (long long)dot->pieces, (long long)dot->tile_m, (long long)dot->tile_n, dot->variant);
     return TG_INTERNAL;
 }
 
@@ -137,7 +144,8 @@ Status tg_cpu_dot_prepare(TgDevice *base, const PlanDot *dot, DType bias, TgDevi
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++)
             if ((i || cpu->down > 1) && (j || cpu->across > 1))
-                TG_TRY(prepare_tile(device, cpu, i ? last_m : dot->tile_m, j ? last_n : dot->tile_n, &cpu->calls[i][j]));
+                TG_TRY(
+                    prepare_tile(device, cpu, i ? last_m : dot->tile_m, j ? last_n : dot->tile_n, &cpu->calls[i][j]));
     double flops = 2.0 * (double)dot->groups * (double)dot->m * (double)dot->n * (double)dot->k;
     enum { FLOPS_A_MICROSECOND = 100000 };
     cpu->split = cpu->tasks > 1 && tg_cpu_splits(device, flops / FLOPS_A_MICROSECOND);
@@ -171,7 +179,8 @@ static void run_tasks(void *context, int thread, int64_t first, int64_t last) {
     DnnTask task = {.scratch = run->device->scratch + (size_t)thread * run->device->scratch_bytes};
     for (int64_t t = first; t < last; t++) {
         int64_t across = t % cpu->across, down = t / cpu->across % cpu->down;
-        int64_t group = t / (cpu->across * cpu->down) % dot->groups, piece = t / (cpu->across * cpu->down * dot->groups);
+        int64_t group = t / (cpu->across * cpu->down) % dot->groups,
+                piece = t / (cpu->across * cpu->down * dot->groups);
         int64_t row = down * dot->tile_m, column = across * dot->tile_n, k = piece * cpu->piece_k;
         int64_t a = group * dot->a_group + row * dot->a_m + k * dot->a_k;
         int64_t b = group * dot->b_group + k * dot->b_k + column * dot->b_n;
@@ -181,19 +190,20 @@ static void run_tasks(void *context, int thread, int64_t first, int64_t last) {
         if (dot->pieces == 1)
             task.out = run->out + (group * dot->out_group + row * dot->out_m + column) * (int64_t)cpu->out_bytes;
         else
-            task.out = run->scratch + (((piece * dot->groups + group) * dot->m + row) * dot->n + column) * (int64_t)cpu->sum_bytes;
+            task.out = run->scratch +
+                       (((piece * dot->groups + group) * dot->m + row) * dot->n + column) * (int64_t)cpu->sum_bytes;
         run_tile(run->device, &cpu->calls[down == cpu->down - 1][across == cpu->across - 1], thread, &task);
     }
 }
 
 /* sums[piece][i] for i in [0, count): the tree, neighbours first, into piece 0. */
-#define ADD_TREE(type, sums, pieces, stride, count)                                    \
-    for (int64_t width = 1; width < (pieces); width *= 2)                              \
-        for (int64_t piece = 0; piece + width < (pieces); piece += 2 * width) {        \
-            type *into = (sums) + piece * (stride);                                    \
-            const type *from = (sums) + (piece + width) * (stride);                    \
-            for (int64_t i = 0; i < (count); i++)                                      \
-                into[i] += from[i];                                                    \
+#define ADD_TREE(type, sums, pieces, stride, count)                                                                    \
+    for (int64_t width = 1; width < (pieces); width *= 2)                                                              \
+        for (int64_t piece = 0; piece + width < (pieces); piece += 2 * width) {                                        \
+            type *into = (sums) + piece * (stride);                                                                    \
+            const type *from = (sums) + (piece + width) * (stride);                                                    \
+            for (int64_t i = 0; i < (count); i++)                                                                      \
+                into[i] += from[i];                                                                                    \
         }
 
 /* Rows [first, last) of groups x m: adds the pieces, then the bias, and rounds once. */
@@ -238,8 +248,13 @@ void tg_cpu_dot(TgDevice *base, TgDeviceDot *prepared, void *const *buffers) {
     CpuDevice *device = (CpuDevice *)(void *)base;
     const CpuDot *cpu = (const CpuDot *)(const void *)prepared;
     const PlanDot *dot = &cpu->dot;
-    DotRun run = {.device = device, .dot = cpu, .a = buffers[0], .b = buffers[1], .bias = dot->bias ? buffers[2] : NULL,
-                  .out = buffers[2 + dot->bias], .scratch = dot->pieces > 1 ? buffers[3 + dot->bias] : NULL};
+    DotRun run = {.device = device,
+                  .dot = cpu,
+                  .a = buffers[0],
+                  .b = buffers[1],
+                  .bias = dot->bias ? buffers[2] : NULL,
+                  .out = buffers[2 + dot->bias],
+                  .scratch = dot->pieces > 1 ? buffers[3 + dot->bias] : NULL};
     if (cpu->tasks == 0)
         return;
     if (dot->k == 0) {

@@ -45,7 +45,8 @@ static Status open_plugin(CpuDevice *device) {
         return TG_OK;
     if (*error)
         snprintf(device->options.why, TG_DEVICE_WHY,
-                 "cannot load %s: %s; it needs oneDNN: install the package libdnnl-dev (Debian, Ubuntu)", plugin_name, error);
+                 "cannot load %s: %s; it needs oneDNN: install the package libdnnl-dev (Debian, Ubuntu)", plugin_name,
+                 error);
     else
         snprintf(device->options.why, TG_DEVICE_WHY,
                  "cannot find %s, which computes dots (looked in %s): install tgc, or put the file beside the program",
@@ -61,7 +62,8 @@ Status tg_cpu_library(CpuDevice *device) {
     device->dnn = dlsym(device->plugin, TG_DNN_SYMBOL);
     if (!device->dnn || device->dnn->abi != TG_DNN_ABI) {
         snprintf(device->options.why, TG_DEVICE_WHY,
-                 "%s is of another version than this program: compile the program again or install the same tgc", plugin_name);
+                 "%s is of another version than this program: compile the program again or install the same tgc",
+                 plugin_name);
         return TG_IO;
     }
     device->dnn->enter_thread();

@@ -31,7 +31,8 @@ struct TgPool {
     int64_t count;
     _Alignas(CACHE_LINE) _Atomic uint32_t round;    /* counts the loops; workers wait for it to change */
     _Alignas(CACHE_LINE) _Atomic uint32_t sleepers; /* workers that wait in the kernel, or are about to */
-    _Alignas(CACHE_LINE) _Atomic uint32_t pending;  /* workers that have not finished this round; the caller waits for 0 */
+    _Alignas(
+        CACHE_LINE) _Atomic uint32_t pending; /* workers that have not finished this round; the caller waits for 0 */
     _Atomic uint32_t caller_sleeps;
 };
 

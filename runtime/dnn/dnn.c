@@ -1,5 +1,5 @@
-/* The plugin: oneDNN behind runtime/cpu/dnn.h. Primitives are made with one OpenMP thread and the caller's scratchpad; each
-   thread has its own memory objects, whose pointers are exchanged from call to call. */
+/* The plugin: oneDNN behind runtime/cpu/dnn.h. Primitives are made with one OpenMP thread and the caller's scratchpad;
+   each thread has its own memory objects, whose pointers are exchanged from call to call. */
 #include "runtime/cpu/dnn.h"
 
 #include <dnnl.h>
@@ -9,12 +9,13 @@
 /* libgomp's, which libdnnl brings along; absent where oneDNN was built for another kind of threads. */
 extern void omp_set_num_threads(int threads) __attribute__((weak));
 /* Exported by libdnnl, in none of its headers. */
-extern dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, float alpha,
-                                           const void *a, dnnl_dim_t lda, const void *b, dnnl_dim_t ldb, float beta, float *c,
-                                           dnnl_dim_t ldc) __attribute__((weak));
+extern dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k,
+                                           float alpha, const void *a, dnnl_dim_t lda, const void *b, dnnl_dim_t ldb,
+                                           float beta, float *c, dnnl_dim_t ldc) __attribute__((weak));
 
 enum { OPERAND_A, OPERAND_B, OPERAND_OUT, OPERAND_SCRATCH, OPERAND_BIAS, OPERANDS };
-static const int operand_names[OPERANDS] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD, DNNL_ARG_BIAS};
+static const int operand_names[OPERANDS] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD,
+                                            DNNL_ARG_BIAS};
 
 struct TgDnnLibrary {
     const TgHost *host;
@@ -47,10 +48,14 @@ static void enter_thread(void) {
 
 static Status status_of(dnnl_status_t status) {
     switch (status) {
-    case dnnl_success: return TG_OK;
-    case dnnl_out_of_memory: return TG_MEMORY;
-    case dnnl_unimplemented: return TG_MODEL;
-    default: return TG_INTERNAL;
+    case dnnl_success:
+        return TG_OK;
+    case dnnl_out_of_memory:
+        return TG_MEMORY;
+    case dnnl_unimplemented:
+        return TG_MODEL;
+    default:
+        return TG_INTERNAL;
     }
 }
 
@@ -127,8 +132,8 @@ static dnnl_status_t make_primitive(TgDnnCall *call, dnnl_memory_desc_t descs[OP
     if (status == dnnl_success && s->bias)
         status = describe(&descs[OPERAND_BIAS], s->bias_dtype, 1, s->n, s->n, 1);
     if (status == dnnl_success)
-        status = dnnl_matmul_desc_init(&matmul, &descs[OPERAND_A], &descs[OPERAND_B], s->bias ? &descs[OPERAND_BIAS] : NULL,
-                                       &descs[OPERAND_OUT]);
+        status = dnnl_matmul_desc_init(&matmul, &descs[OPERAND_A], &descs[OPERAND_B],
+                                       s->bias ? &descs[OPERAND_BIAS] : NULL, &descs[OPERAND_OUT]);
     if (status == dnnl_success)
         status = dnnl_primitive_attr_create(&attributes);
     if (status == dnnl_success)
@@ -146,12 +151,17 @@ static dnnl_status_t make_primitive(TgDnnCall *call, dnnl_memory_desc_t descs[OP
     return status;
 }
 
+static bool takes(DType dtype) { return dtype == DT_F32 || dtype == DT_BF16; }
+
 static Status prepare_matmul(TgDnnCall *call, size_t *scratch_bytes) {
     TgDnnLibrary *library = call->library;
+    const DnnShape *s = &call->shape;
+    if (!takes(s->dtype) || !takes(s->out_dtype) || (s->bias && !takes(s->bias_dtype)))
+        return TG_MODEL;
     dnnl_memory_desc_t descs[OPERANDS] = {0};
     TG_TRY(status_of(make_primitive(call, descs)));
     *scratch_bytes = dnnl_memory_desc_get_size(&descs[OPERAND_SCRATCH]);
-    call->operands = call->shape.bias ? OPERANDS : OPERAND_BIAS;
+    call->operands = s->bias ? OPERANDS : OPERAND_BIAS;
     call->args = new_zeroed(library->host, (size_t)library->threads * OPERANDS * sizeof *call->args);
     if (!call->args)
         return TG_MEMORY;
@@ -165,7 +175,8 @@ static Status prepare_matmul(TgDnnCall *call, size_t *scratch_bytes) {
 }
 
 /* A matrix [rows][columns] as BLAS has it: transposed or not, and the distance of its lines. */
-static char transposition(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride, dnnl_dim_t *distance) {
+static char transposition(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride,
+                          dnnl_dim_t *distance) {
     bool by_rows = (column_stride == 1 || columns == 1) && (row_stride >= columns || rows == 1);
     *distance = by_rows ? (rows == 1 ? columns : row_stride) : (columns == 1 ? rows : column_stride);
     return by_rows ? 'N' : 'T';
@@ -220,10 +231,11 @@ static void run(TgDnnCall *call, int thread, const DnnTask *task) {
                          task->out, s->out_m);
         break;
     case DNN_GEMM_BF16:
-        (void)dnnl_gemm_bf16bf16f32(call->trans_a, call->trans_b, s->m, s->n, s->k, 1, task->a, call->lda, task->b, call->ldb,
-                                    0, task->out, s->out_m);
+        (void)dnnl_gemm_bf16bf16f32(call->trans_a, call->trans_b, s->m, s->n, s->k, 1, task->a, call->lda, task->b,
+                                    call->ldb, 0, task->out, s->out_m);
         break;
-    default: run_matmul(call, thread, task);
+    default:
+        run_matmul(call, thread, task);
     }
 }
 

@@ -7,8 +7,15 @@ void maker_init(PlanMaker *maker, Arena *arena) { *maker = (PlanMaker){.arena = 
 
 uint32_t maker_buffer(PlanMaker *maker, PlanBufferClass class, DType dtype, int64_t count, int64_t lanes) {
     int64_t bytes = (count * tg_dtype(dtype)->bytes + 63) / 64 * 64;
-    PlanBuffer buffer = {.name = "", .class = class, .dtype = dtype, .rank = 1, .dims = {count}, .batch_axis = -1,
-                         .offset = maker->plan.arena_bytes, .bytes = bytes, .lanes = lanes,
+    PlanBuffer buffer = {.name = "",
+                         .class = class,
+                         .dtype = dtype,
+                         .rank = 1,
+                         .dims = {count},
+                         .batch_axis = -1,
+                         .offset = maker->plan.arena_bytes,
+                         .bytes = bytes,
+                         .lanes = lanes,
                          .lane_bytes = lanes > 1 ? bytes : 0};
     maker->plan.arena_bytes += bytes * lanes;
     tg_push(maker->arena, &maker->buffers, buffer);
@@ -22,15 +29,21 @@ void maker_func(PlanMaker *maker, PlanFuncKind kind, const char *name) {
 
 void maker_step(PlanMaker *maker, PlanStepKind kind, uint32_t index, int64_t tiles, double flops, uint32_t count,
                 const PlanOperand *operands) {
-    PlanStep step = {.kind = kind, .label = "", .index = index, .tiles = tiles, .buffer_first = maker->operands.count,
-                     .buffer_count = count, .flops = flops};
+    PlanStep step = {.kind = kind,
+                     .label = "",
+                     .index = index,
+                     .tiles = tiles,
+                     .buffer_first = maker->operands.count,
+                     .buffer_count = count,
+                     .flops = flops};
     for (uint32_t i = 0; i < count; i++)
         tg_push(maker->arena, &maker->operands, operands[i]);
     tg_push(maker->arena, &maker->steps, step);
     maker->funcs.at[maker->funcs.count - 1].step_count++;
 }
 
-void maker_kernel(PlanMaker *maker, TgKernel *kernel, int64_t tiles, double flops, uint32_t count, const PlanOperand *operands) {
+void maker_kernel(PlanMaker *maker, TgKernel *kernel, int64_t tiles, double flops, uint32_t count,
+                  const PlanOperand *operands) {
     tg_push(maker->arena, &maker->kernels, kernel);
     maker_step(maker, STEP_KERNEL, maker->kernels.count - 1, tiles, flops, count, operands);
 }
@@ -71,7 +84,8 @@ TgExec *maker_open(PlanMaker *maker, int threads, bool poison) {
     plan->step_buffers = maker->operands.at;
     plan->step_buffer_count = maker->operands.count;
     plan->kernel_count = maker->kernels.count;
-    maker->program = (TgProgram){.abi = TG_ABI_VERSION, .kernel_count = maker->kernels.count, .kernels = maker->kernels.at};
+    maker->program =
+        (TgProgram){.abi = TG_ABI_VERSION, .kernel_count = maker->kernels.count, .kernels = maker->kernels.at};
     const ExecOptions options = {.threads = threads, .poison = poison, .library_directory = TGC_BINARY_DIR "/lib"};
     TgExec *exec = NULL;
     const char *why = "";
@@ -83,8 +97,21 @@ TgExec *maker_open(PlanMaker *maker, int threads, bool poison) {
 }
 
 PlanDot maker_matrix_dot(DType dtype, int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_transposed) {
-    return (PlanDot){.dtype = dtype, .out_dtype = dtype, .groups = 1, .m = m, .n = n, .k = k, .a_group = m * k,
-                     .a_m = a_transposed ? 1 : k, .a_k = a_transposed ? m : 1, .b_group = k * n, .b_k = b_transposed ? 1 : n,
-                     .b_n = b_transposed ? k : 1, .out_group = m * n, .out_m = n, .pieces = 1, .tile_m = m ? m : 1,
+    return (PlanDot){.dtype = dtype,
+                     .out_dtype = dtype,
+                     .groups = 1,
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .a_group = m * k,
+                     .a_m = a_transposed ? 1 : k,
+                     .a_k = a_transposed ? m : 1,
+                     .b_group = k * n,
+                     .b_k = b_transposed ? 1 : n,
+                     .b_n = b_transposed ? k : 1,
+                     .out_group = m * n,
+                     .out_m = n,
+                     .pieces = 1,
+                     .tile_m = m ? m : 1,
                      .tile_n = n ? n : 1};
 }

@@ -27,7 +27,8 @@ uint32_t maker_buffer(PlanMaker *maker, PlanBufferClass class, DType dtype, int6
 void maker_func(PlanMaker *maker, PlanFuncKind kind, const char *name);
 void maker_step(PlanMaker *maker, PlanStepKind kind, uint32_t index, int64_t tiles, double flops, uint32_t count,
                 const PlanOperand *operands);
-void maker_kernel(PlanMaker *maker, TgKernel *kernel, int64_t tiles, double flops, uint32_t count, const PlanOperand *operands);
+void maker_kernel(PlanMaker *maker, TgKernel *kernel, int64_t tiles, double flops, uint32_t count,
+                  const PlanOperand *operands);
 /* Variant and tiles as codegen chooses them. Adds out and scratch buffers; gives out's index. bias: ~0u: none. */
 uint32_t maker_dot(PlanMaker *maker, PlanDot dot, uint32_t a, uint32_t b, uint32_t bias);
 /* As maker_dot, but with the variant and tiles that `dot` has. */

@@ -34,7 +34,8 @@ static DType bias_dtype(const PlanDot *dot) { return dot->out_dtype; }
 static void *compute(Arena *arena, PlanDot dot, int threads, bool as_is, int64_t a_count, int64_t b_count) {
     PlanMaker maker;
     maker_init(&maker, arena);
-    uint32_t a = maker_buffer(&maker, PLAN_INPUT, dot.dtype, a_count, 1), b = maker_buffer(&maker, PLAN_INPUT, dot.dtype, b_count, 1);
+    uint32_t a = maker_buffer(&maker, PLAN_INPUT, dot.dtype, a_count, 1),
+             b = maker_buffer(&maker, PLAN_INPUT, dot.dtype, b_count, 1);
     uint32_t bias = maker_buffer(&maker, PLAN_INPUT, bias_dtype(&dot), dot.n, 1);
     maker_func(&maker, PLAN_MICRO, "micro");
     uint32_t out = (as_is ? maker_dot_as_is : maker_dot)(&maker, dot, a, b, bias);
@@ -72,14 +73,16 @@ static double worst_error(const PlanDot *dot, const void *out) {
 }
 
 static void against_a_plain_loop(Arena *arena) {
-    static const int64_t sizes[][3] = {{1, 1, 1}, {1, 10, 7}, {3, 5, 2}, {32, 128, 64}, {32, 10, 128}, {10, 128, 32}, {17, 33, 65},
-                                       {0, 5, 3}, {5, 0, 3}, {5, 3, 0}, {200, 130, 64}, {9, 1, 31}};
-    static const DType types[][2] = {{DT_F32, DT_F32}, {DT_BF16, DT_BF16}, {DT_BF16, DT_F32}, {DT_F16, DT_F16}, {DT_F16, DT_F32},
-                                     {DT_F64, DT_F64}, {DT_F64, DT_F32}};
+    static const int64_t sizes[][3] = {{1, 1, 1},     {1, 10, 7},    {3, 5, 2},      {32, 128, 64},
+                                       {32, 10, 128}, {10, 128, 32}, {17, 33, 65},   {0, 5, 3},
+                                       {5, 0, 3},     {5, 3, 0},     {200, 130, 64}, {9, 1, 31}};
+    static const DType types[][2] = {{DT_F32, DT_F32}, {DT_BF16, DT_BF16}, {DT_BF16, DT_F32}, {DT_F16, DT_F16},
+                                     {DT_F16, DT_F32}, {DT_F64, DT_F64},   {DT_F64, DT_F32}};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             for (int flags = 0; flags < 16; flags++) {
-                PlanDot dot = maker_matrix_dot(types[t][0], sizes[s][0], sizes[s][1], sizes[s][2], flags & 1, flags & 2);
+                PlanDot dot =
+                    maker_matrix_dot(types[t][0], sizes[s][0], sizes[s][1], sizes[s][2], flags & 1, flags & 2);
                 dot.out_dtype = types[t][1];
                 dot.bias = flags & 4;
                 dot.rows_m = flags & 8;
@@ -91,12 +94,38 @@ static void against_a_plain_loop(Arena *arena) {
 static void groups_and_strides(Arena *arena) {
     /* [B, T, H, D] times its transpose by head, as attention does it. */
     enum { T = 24, H = 4, D = 16, B = 3 };
-    PlanDot heads = {.dtype = DT_F32, .out_dtype = DT_F32, .groups = H, .m = T, .n = T, .k = D, .a_group = D, .a_m = H * D, .a_k = 1,
-                     .b_group = D, .b_k = 1, .b_n = H * D, .out_group = T * T, .out_m = T, .pieces = 1};
+    PlanDot heads = {.dtype = DT_F32,
+                     .out_dtype = DT_F32,
+                     .groups = H,
+                     .m = T,
+                     .n = T,
+                     .k = D,
+                     .a_group = D,
+                     .a_m = H * D,
+                     .a_k = 1,
+                     .b_group = D,
+                     .b_k = 1,
+                     .b_n = H * D,
+                     .out_group = T * T,
+                     .out_m = T,
+                     .pieces = 1};
     CU_ASSERT(worst_error(&heads, compute(arena, heads, 2, false, T * H * D, T * H * D)) <= 1);
     /* No stride is 1, and one matrix for all groups. */
-    PlanDot odd = {.dtype = DT_F32, .out_dtype = DT_F32, .groups = B, .m = 7, .n = 5, .k = 6, .a_group = 100, .a_m = 14, .a_k = 2,
-                   .b_group = 0, .b_k = 3, .b_n = 18, .out_group = 35, .out_m = 5, .pieces = 1};
+    PlanDot odd = {.dtype = DT_F32,
+                   .out_dtype = DT_F32,
+                   .groups = B,
+                   .m = 7,
+                   .n = 5,
+                   .k = 6,
+                   .a_group = 100,
+                   .a_m = 14,
+                   .a_k = 2,
+                   .b_group = 0,
+                   .b_k = 3,
+                   .b_n = 18,
+                   .out_group = 35,
+                   .out_m = 5,
+                   .pieces = 1};
     CU_ASSERT_EQUAL(tg_dnn_variant(&odd).variant, DNN_CONVERT);
     CU_ASSERT(worst_error(&odd, compute(arena, odd, 1, false, 300, 120)) <= 1);
 }
@@ -107,7 +136,7 @@ static void tiles_and_threads(Arena *arena) {
         DnnVariant variant;
         bool bias;
         int64_t pieces;
-    } cases[] = {{DT_F32, DNN_MATMUL, true, 1}, {DT_F32, DNN_SGEMM, true, 1},       {DT_F32, DNN_SGEMM, true, 5},
+    } cases[] = {{DT_F32, DNN_MATMUL, true, 1},  {DT_F32, DNN_SGEMM, true, 1},       {DT_F32, DNN_SGEMM, true, 5},
                  {DT_BF16, DNN_MATMUL, true, 1}, {DT_BF16, DNN_GEMM_BF16, false, 2}, {DT_F16, DNN_CONVERT, true, 4}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         PlanDot dot = maker_matrix_dot(cases[c].dtype, 150, 90, 400, c % 2, c % 3);
@@ -120,7 +149,8 @@ static void tiles_and_threads(Arena *arena) {
         CU_ASSERT(worst_error(&dot, one) <= 1);
         for (int threads = 2; threads <= 3; threads++)
             CU_ASSERT_EQUAL(memcmp(one, compute(arena, dot, threads, true, dot.m * dot.k, dot.k * dot.n),
-                                   (size_t)(dot.m * dot.n) * tg_dtype(dot.out_dtype)->bytes), 0);
+                                   (size_t)(dot.m * dot.n) * tg_dtype(dot.out_dtype)->bytes),
+                            0);
     }
 }
 
@@ -156,7 +186,8 @@ static void pieces_are_micro_batches(Arena *arena) {
     const float *whole = compute(arena, dot, 1, false, M * K, N * K);
     PlanMaker maker;
     maker_init(&maker, arena);
-    uint32_t a = maker_buffer(&maker, PLAN_INPUT, DT_F32, M * PART, 1), b = maker_buffer(&maker, PLAN_INPUT, DT_F32, N * PART, 1);
+    uint32_t a = maker_buffer(&maker, PLAN_INPUT, DT_F32, M * PART, 1),
+             b = maker_buffer(&maker, PLAN_INPUT, DT_F32, N * PART, 1);
     maker_func(&maker, PLAN_MICRO, "micro");
     PlanDot part = maker_matrix_dot(DT_F32, M, N, PART, true, false);
     part.rows_k = true;
@@ -178,7 +209,7 @@ static void pieces_are_micro_batches(Arena *arena) {
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
-#define TEST(name) \
+#define TEST(name)                                                                                                     \
     static void run_##name(void) { with_arena(name); }
 TEST(against_a_plain_loop)
 TEST(groups_and_strides)

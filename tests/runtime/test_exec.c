@@ -47,7 +47,8 @@ static void replay(Arena *arena) {
     for (int threads = 1; threads <= 3; threads++) {
         PlanMaker maker;
         maker_init(&maker, arena);
-        uint32_t in = maker_buffer(&maker, PLAN_INPUT, DT_F32, COUNT, 1), out = maker_buffer(&maker, PLAN_TEMP, DT_F32, COUNT, 1);
+        uint32_t in = maker_buffer(&maker, PLAN_INPUT, DT_F32, COUNT, 1),
+                 out = maker_buffer(&maker, PLAN_TEMP, DT_F32, COUNT, 1);
         uint32_t copy = maker_buffer(&maker, PLAN_OUTPUT, DT_F32, COUNT, 1);
         maker_func(&maker, PLAN_MICRO, "micro");
         maker_kernel(&maker, square, COUNT / TILE, 1e9, 2, (PlanOperand[]){{.buffer = in}, {.buffer = out}});
@@ -74,12 +75,14 @@ static void replay(Arena *arena) {
 static void lanes(Arena *arena) {
     PlanMaker maker;
     maker_init(&maker, arena);
-    uint32_t in = maker_buffer(&maker, PLAN_INPUT, DT_F32, COUNT, 1), sum = maker_buffer(&maker, PLAN_SUM, DT_F32, COUNT, 2);
+    uint32_t in = maker_buffer(&maker, PLAN_INPUT, DT_F32, COUNT, 1),
+             sum = maker_buffer(&maker, PLAN_SUM, DT_F32, COUNT, 2);
     uint32_t out = maker_buffer(&maker, PLAN_OUTPUT, DT_F32, COUNT, 1);
     PlanScalar lane_start = {.name = "lane_start", .class = PLAN_SCALAR_BUILTIN};
     tg_push(arena, &maker.scalars, lane_start);
     maker_func(&maker, PLAN_MICRO, "micro");
-    maker_kernel(&maker, accumulate, COUNT / TILE, 0, 2, (PlanOperand[]){{.buffer = in}, {.buffer = sum, .lane = TG_LANE_CURRENT}});
+    maker_kernel(&maker, accumulate, COUNT / TILE, 0, 2,
+                 (PlanOperand[]){{.buffer = in}, {.buffer = sum, .lane = TG_LANE_CURRENT}});
     maker_func(&maker, PLAN_TAIL, "tail");
     maker_kernel(&maker, add_lanes, COUNT / TILE, 0, 3,
                  (PlanOperand[]){{.buffer = sum}, {.buffer = sum, .lane = 1}, {.buffer = out}});
@@ -102,7 +105,8 @@ static void poison_and_touched(Arena *arena) {
     PlanMaker maker;
     maker_init(&maker, arena);
     static unsigned char data[] = {1, 2, 3, 4};
-    uint32_t in = maker_buffer(&maker, PLAN_INPUT, DT_F32, COUNT, 1), constant = maker_buffer(&maker, PLAN_CONST, DT_U8, 4, 1);
+    uint32_t in = maker_buffer(&maker, PLAN_INPUT, DT_F32, COUNT, 1),
+             constant = maker_buffer(&maker, PLAN_CONST, DT_U8, 4, 1);
     uint32_t out = maker_buffer(&maker, PLAN_OUTPUT, DT_F32, COUNT, 1);
     maker_buffer(&maker, PLAN_TEMP, DT_F32, 1000000, 1);
     maker.plan.data = data;
@@ -222,7 +226,7 @@ static void every_allocation_can_fail(Arena *arena) {
     CU_ASSERT(n > 5 && n < 1000);
 }
 
-#define TEST(name) \
+#define TEST(name)                                                                                                     \
     static void run_##name(void) { with_arena(name); }
 TEST(replay)
 TEST(lanes)
