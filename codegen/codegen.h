@@ -46,7 +46,7 @@ TG_CHECKED Status tg_program_write(Arena *arena, Diags *diags, const LlvmRequest
 /* The cached program itself, compiled if need be: its path. */
 TG_CHECKED Status tg_program_cached(Arena *arena, Diags *diags, const LlvmRequest *request, const char **path);
 
-/* Where the compiler's own files lie: libtgrt.a, libtgc_llvm.so, libtgrt_dnn.so (beside `tgc` in ../lib, or $TGC_LIB). */
+/* Where the compiler's own files lie: libtgrt_whole.a, libtgc_llvm.so, libtgrt_dnn.so (beside `tgc` in ../lib, or $TGC_LIB). */
 const char *tg_library_directory(Arena *arena);
 
 #endif

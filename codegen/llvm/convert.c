@@ -88,16 +88,6 @@ static LLVMValueRef integer_to_float(Emit *e, LLVMValueRef value, DType from, DT
     return float_to_float(e, number, through, to);
 }
 
-static LLVMValueRef float_to_integer(Emit *e, LLVMValueRef value, DType from, DType to) {
-    if (from == DT_BF16 || from == DT_F16) {
-        value = float_to_float(e, value, from, DT_F32);
-        from = DT_F32;
-    }
-    LLVMTypeRef overloads[] = {like(e, to, value), LLVMTypeOf(value)};
-    bool is_signed = tg_dtype(to)->kind == KIND_SIGNED;
-    return tg_emit_intrinsic(e, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", overloads, 2, &value, 1);
-}
-
 /* The least and the largest value of an integer type, as bits of i64. */
 static int64_t least_of(DType type) {
     return tg_dtype(type)->kind == KIND_SIGNED ? -(int64_t)(1ull << (8 * tg_dtype(type)->bytes - 1)) : 0;
@@ -106,6 +96,24 @@ static int64_t least_of(DType type) {
 static int64_t largest_of(DType type) {
     uint32_t bits = 8u * tg_dtype(type)->bytes - (tg_dtype(type)->kind == KIND_SIGNED);
     return (int64_t)((1ull << bits) - 1);
+}
+
+/* Saturates, NaN gives 0; what lies outside of the type never reaches LLVM's conversion, which leaves it open. */
+static LLVMValueRef float_to_integer(Emit *e, LLVMValueRef value, DType from, DType to) {
+    LLVMBuilderRef b = e->builder;
+    if (from == DT_BF16 || from == DT_F16)
+        value = float_to_float(e, value, from, DT_F32);
+    LLVMTypeRef number = LLVMTypeOf(value), wide = integer_like(e, to == DT_I64 ? 64 : 32, value);
+    LLVMValueRef low = tg_emit_real(e, number, (double)least_of(to)), high = tg_emit_real(e, number, (double)largest_of(to) + 1.0);
+    LLVMValueRef below_high = LLVMBuildFCmp(b, LLVMRealOLT, value, high, "");
+    LLVMValueRef above_low = LLVMBuildFCmp(b, LLVMRealOGT, value, low, "");
+    LLVMValueRef is_nan = LLVMBuildFCmp(b, LLVMRealUNO, value, value, "");
+    LLVMValueRef inside = LLVMBuildSelect(b, LLVMBuildAnd(b, below_high, above_low, ""), value, LLVMConstNull(number), "");
+    LLVMValueRef whole = LLVMBuildFPToSI(b, inside, wide, "");
+    LLVMValueRef least = tg_emit_constant(e, wide, (uint64_t)least_of(to)), most = tg_emit_constant(e, wide, (uint64_t)largest_of(to));
+    LLVMValueRef at_least = LLVMBuildSelect(b, LLVMBuildOr(b, above_low, is_nan, ""), whole, least, "");
+    LLVMValueRef result = LLVMBuildSelect(b, LLVMBuildOr(b, below_high, is_nan, ""), at_least, most, "");
+    return LLVMBuildIntCast2(b, result, like(e, to, value), 1, "");
 }
 
 static LLVMValueRef integer_to_integer(Emit *e, LLVMValueRef value, DType from, DType to) {

@@ -77,7 +77,7 @@ static uint32_t groups_of(const Emit *e, LoopId id) {
     uint32_t weight = 0;
     for (LoopId i = id + 1; i < e->match[id]; i++)
         weight += e->varies[i] ? 1u + (tg_dtype((DType)e->k->instrs.at[i].type)->bytes == 8) : 0;
-    return weight <= 24 ? 4 : weight <= 80 ? 2 : 1;
+    return weight <= 8 ? 4 : weight <= 16 ? 2 : 1;
 }
 
 static bool has_own_reduction(const Emit *e, LoopId id) {

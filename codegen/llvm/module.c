@@ -255,7 +255,7 @@ static Status with_unit(Arena *arena, Diags *diags, const LlvmRequest *request, 
 }
 
 static Status make_object(Unit *unit, void *context) {
-    TG_TRY(build(unit, false));
+    TG_TRY(build(unit, unit->request->lowered->plan == NULL));
     return code_text(unit, LLVMObjectFile, context);
 }
 
