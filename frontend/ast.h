@@ -11,7 +11,8 @@
     /* file level */                                                                                                        \
     X(FILE, "file")           /* items */                                                                                   \
     X(CONST, "const")         /* name; [type], value: one per name of `const a = 1, b = 2` */                               \
-    X(IMPORT, "import")       /* text: path; name: after `as`, or NULL */                                                   \
+    X(IMPORT, "import")       /* text: path; name: after `as`, or NULL: then what the file declares (not what it imports)    \
+                                 stands in a scope between the library's and the importing file's */                        \
     X(DATA, "data")           /* name; params, then FIELDs and at most one SPLIT */                                         \
     X(FIELD, "field")         /* name; type, source (an expression: CALL) */                                                \
     X(SPLIT, "split")         /* SETTINGs */                                                                                \
