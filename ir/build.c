@@ -145,6 +145,8 @@ static NodeId build(Builder *b, Op op, const Attr *attr, const NodeId *operands,
         complete_attr.number = complete_attr.dense ? 0 : tg_round_to(of->dtype, complete_attr.number);
         complete_attr.dense = complete_attr.dense ? rounded(b, complete_attr.dense, of) : NULL;
     }
+    if (op == OP_pad)
+        complete_attr.number = tg_round_to(tg_type_of(&b->graph->types, type)->dtype, complete_attr.number);
     complete_attr.text = tg_intern(b->graph, complete_attr.text);
     if (b->fold) {
         NodeId known = tg_fold(b, op, &complete_attr, operands, count, type);

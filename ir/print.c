@@ -2,6 +2,8 @@
 #include "ir/attrs.h"
 
 #include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct Printer {
@@ -46,6 +48,19 @@ static void print_name(Str *to, const char *mark, const char *name) {
 static void print_number(Str *to, double value) {
     char text[TG_NUMBER_TEXT];
     tg_str_printf(to, "%s", tg_number_text(value, text));
+}
+
+/* The shortest text that is this value once it is rounded to the type, as constants are. */
+static void print_rounded(Str *to, DType dtype, double value) {
+    char text[TG_NUMBER_TEXT];
+    for (int digits = 1; isfinite(value) && digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (tg_round_to(dtype, strtod(text, NULL)) == value) {
+            tg_str_printf(to, "%s", text);
+            return;
+        }
+    }
+    print_number(to, value);
 }
 
 static void print_type(Printer *p, TypeId type) { tg_type_print(p->to, tg_type_of(&p->graph->types, type)); }
@@ -138,12 +153,12 @@ static void print_list(Str *to, Ints list) {
     tg_str_printf(to, "]");
 }
 
-static void print_dense(Str *to, const double *values, int64_t count) {
+static void print_dense(Str *to, DType dtype, const double *values, int64_t count) {
     tg_str_printf(to, "[");
     for (int64_t i = 0; i < count; i++) {
         if (i)
             tg_str_printf(to, ", ");
-        print_number(to, values[i]);
+        print_rounded(to, dtype, values[i]);
     }
     tg_str_printf(to, "]");
 }
@@ -181,6 +196,7 @@ static bool is_silent(const AttrField *field, const Attr *attr) {
 
 static void print_attr(Printer *p, const AttrField *field, const Node *node) {
     const Attr *attr = node->attr;
+    const Type *type = tg_type_of(&p->graph->types, node->type);
     if (is_silent(field, attr))
         return;
     tg_str_printf(p->to, " ");
@@ -191,10 +207,10 @@ static void print_attr(Printer *p, const AttrField *field, const Node *node) {
         print_list(p->to, attr->list[field->list]);
         break;
     case ATTR_NUMBER:
-        print_number(p->to, attr->number);
+        print_rounded(p->to, node->op == OP_const || node->op == OP_pad ? type->dtype : DT_F64, attr->number);
         break;
     case ATTR_DENSE:
-        print_dense(p->to, attr->dense, tg_type_count(tg_type_of(&p->graph->types, node->type), 1));
+        print_dense(p->to, type->dtype, attr->dense, tg_type_count(type, 1));
         break;
     case ATTR_KEY:
         tg_str_printf(p->to, "0x%016llx", (unsigned long long)attr->key);

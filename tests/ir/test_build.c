@@ -23,7 +23,9 @@ static void end(Fixture *f) {
     world_deinit(&f->w);
 }
 
-static NodeId number(Fixture *f, const char *type, double value) { return tg_const(&f->b, type_named(&f->w, type), value); }
+static NodeId number(Fixture *f, const char *type, double value) {
+    return tg_const(&f->b, type_named(&f->w, type), value);
+}
 
 static bool is_const(Fixture *f, NodeId id, double value) {
     const Node *node = tg_node(f->b.func, id);

@@ -8,7 +8,7 @@ static bool same(double a, double b) { return isnan(b) ? isnan(a) : a == b && si
 #define ROUNDS(dtype, value, wanted) CU_ASSERT(same(tg_round_to(dtype, value), wanted))
 
 static void test_f32(void) {
-    ROUNDS(DT_F32, 1 + 0x1p-24, 1.0);              /* a tie goes to even */
+    ROUNDS(DT_F32, 1 + 0x1p-24, 1.0); /* a tie goes to even */
     ROUNDS(DT_F32, 1 + 3 * 0x1p-24, 1 + 0x1p-22);
     ROUNDS(DT_F32, 1e300, INFINITY);
     ROUNDS(DT_F32, -0.0, -0.0);
@@ -23,8 +23,8 @@ static void test_f16(void) {
     ROUNDS(DT_F16, -65520, -INFINITY);
     ROUNDS(DT_F16, 2049, 2048.0);
     ROUNDS(DT_F16, 2051, 2052.0);
-    ROUNDS(DT_F16, 0x1p-24, 0x1p-24);   /* the least denormal */
-    ROUNDS(DT_F16, 0x1p-25, 0.0);       /* a tie with zero */
+    ROUNDS(DT_F16, 0x1p-24, 0x1p-24); /* the least denormal */
+    ROUNDS(DT_F16, 0x1p-25, 0.0);     /* a tie with zero */
     ROUNDS(DT_F16, 1.01 * 0x1p-25, 0x1p-24);
     ROUNDS(DT_F16, -0x1p-26, -0.0);
     ROUNDS(DT_F16, 1023.5 * 0x1p-24, 0x1p-14); /* from denormal to normal */
@@ -92,7 +92,7 @@ static void test_wide_memory(void) {
 
 int main(void) {
     static const TestCase cases[] = {
-        {"f32", test_f32},         {"f16", test_f16},       {"bf16", test_bf16},
+        {"f32", test_f32},           {"f16", test_f16},       {"bf16", test_bf16},
         {"integers", test_integers}, {"memory", test_memory}, {"wide memory", test_wide_memory},
     };
     return run_tests("dtype", cases, sizeof cases / sizeof *cases);

@@ -122,35 +122,34 @@ static const char step_text[] =
     "  }\n"
     "}\n";
 
-static const char kernel_text[] =
-    "graph @kernel {\n"
-    "  buffer @w : f32[4] param\n"
-    "  func @micro micro(%x: f32[B, 4]) {\n"
-    "    %1 : f32[B, 4] = arg index=0 \"x\"\n"
-    "    %2 : f32[4] = load @w\n"
-    "    %3 = call @kernel.0 %1, %2\n"
-    "    %4 : f32[B, 4] = result %3 index=0\n"
-    "    %5 : f32[4] = result %3 index=1\n"
-    "    %6 = call @kernel.1\n"
-    "    %7 : f32 = result %6 index=0\n"
-    "    return y %4\n"
-    "    return z %7\n"
-    "    store @w %5\n"
-    "  }\n"
-    "  func @kernel.0 kernel(%a: f32[B, 4], %b: f32[4]) {\n"
-    "    %1 : f32[B, 4] = arg index=0 \"a\"\n"
-    "    %2 : f32[4] = arg index=1 \"b\"\n"
-    "    %3 : f32[B, 4] = broadcast %2 dims=1\n"
-    "    %4 : f32[B, 4] = add %1, %3\n"
-    "    %5 : f32[4] = reduce_sum %4 axes=0\n"
-    "    return 0 %4\n"
-    "    return 1 %5\n"
-    "  }\n"
-    "  func @kernel.1 kernel() {\n"
-    "    %1 : f32 = const value=1e-08\n"
-    "    return 0 %1\n"
-    "  }\n"
-    "}\n";
+static const char kernel_text[] = "graph @kernel {\n"
+                                  "  buffer @w : f32[4] param\n"
+                                  "  func @micro micro(%x: f32[B, 4]) {\n"
+                                  "    %1 : f32[B, 4] = arg index=0 \"x\"\n"
+                                  "    %2 : f32[4] = load @w\n"
+                                  "    %3 = call @kernel.0 %1, %2\n"
+                                  "    %4 : f32[B, 4] = result %3 index=0\n"
+                                  "    %5 : f32[4] = result %3 index=1\n"
+                                  "    %6 = call @kernel.1\n"
+                                  "    %7 : f32 = result %6 index=0\n"
+                                  "    return y %4\n"
+                                  "    return z %7\n"
+                                  "    store @w %5\n"
+                                  "  }\n"
+                                  "  func @kernel.0 kernel(%a: f32[B, 4], %b: f32[4]) {\n"
+                                  "    %1 : f32[B, 4] = arg index=0 \"a\"\n"
+                                  "    %2 : f32[4] = arg index=1 \"b\"\n"
+                                  "    %3 : f32[B, 4] = broadcast %2 dims=1\n"
+                                  "    %4 : f32[B, 4] = add %1, %3\n"
+                                  "    %5 : f32[4] = reduce_sum %4 axes=0\n"
+                                  "    return 0 %4\n"
+                                  "    return 1 %5\n"
+                                  "  }\n"
+                                  "  func @kernel.1 kernel() {\n"
+                                  "    %1 : f32 = const value=1e-08\n"
+                                  "    return 0 %1\n"
+                                  "  }\n"
+                                  "}\n";
 
 static void expect_identity(const char *text) {
     World w;
@@ -203,8 +202,9 @@ static void test_plain(void) {
 static void test_layout(void) {
     World w;
     world_init(&w, LEVEL_MODEL);
-    Graph *graph = parsed(&w, "// a test\ngraph @step{func @f micro(%a:f32){%a:f32=arg index=[0]\"a\"%b:f32=neg %a // minus\n"
-                              "%c:f32=const value=0x1p-3 return r %b}}");
+    Graph *graph =
+        parsed(&w, "// a test\ngraph @step{func @f micro(%a:f32){%a:f32=arg index=[0]\"a\"%b:f32=neg %a // minus\n"
+                   "%c:f32=const value=0x1p-3 return r %b}}");
     if (graph == NULL)
         printf("%s\n", w.messages.text);
     CU_ASSERT_PTR_NOT_NULL_FATAL(graph);
