@@ -11,8 +11,9 @@ typedef struct Ring {
     double *slots;
     uint32_t width;    /* doubles of a record */
     uint32_t capacity; /* records; a power of two */
-    _Alignas(64) atomic_uint_fast64_t written;
-    _Alignas(64) atomic_uint_fast64_t taken;
+    atomic_uint_fast64_t written;
+    char apart[64]; /* the two counters lie in lines of their own */
+    atomic_uint_fast64_t taken;
 } Ring;
 
 /* `capacity` is rounded up to a power of two. */
