@@ -86,6 +86,8 @@ static void against_a_plain_loop(Arena *arena) {
                 dot.out_dtype = types[t][1];
                 dot.bias = flags & 4;
                 dot.rows_m = flags & 8;
+                if (dot.rows_m && dot.dtype != DT_F32 && dot.dtype != DT_BF16)
+                    continue; /* the choice is the same */
                 const void *out = compute(arena, dot, 1, false, dot.m * dot.k, dot.k * dot.n);
                 CU_ASSERT(worst_error(&dot, out) <= 1);
             }
@@ -154,6 +156,25 @@ static void tiles_and_threads(Arena *arena) {
     }
 }
 
+static void choices(Arena *arena) {
+    (void)arena;
+    for (int64_t rows = 1; rows < 100000; rows *= 7)
+        for (int bf16 = 0; bf16 < 2; bf16++) {
+            PlanDot dot = maker_matrix_dot(bf16 ? DT_BF16 : DT_F32, rows, 128, 64, false, true);
+            dot.rows_m = true;
+            DnnChoice choice = tg_dnn_variant(&dot);
+            CU_ASSERT_EQUAL(choice.variant, DNN_MATMUL);
+            CU_ASSERT(choice.tile_m >= 1 && choice.tile_m <= rows);
+        }
+    PlanDot low = maker_matrix_dot(DT_BF16, 64, 64, 64, true, false);
+    CU_ASSERT_EQUAL(tg_dnn_variant(&low).variant, DNN_MATMUL);
+    PlanDot half = maker_matrix_dot(DT_F16, 64, 64, 64, true, false);
+    CU_ASSERT_EQUAL(tg_dnn_variant(&half).variant, DNN_CONVERT);
+    PlanDot exact = maker_matrix_dot(DT_F64, 0, 64, 64, true, false);
+    CU_ASSERT_EQUAL(tg_dnn_variant(&exact).variant, DNN_PLAIN);
+    CU_ASSERT_EQUAL(tg_dnn_variant(&exact).tile_m, 1);
+}
+
 /* Micro-batches: the rows of a rows_m dot have the same bits in a batch of any size. */
 static void rows_keep_their_bits(Arena *arena) {
     static const int64_t shapes[][2] = {{128, 64}, {10, 128}, {128, 10}, {1, 33}, {128, 512}, {7, 1}};
@@ -214,6 +235,7 @@ static void pieces_are_micro_batches(Arena *arena) {
 TEST(against_a_plain_loop)
 TEST(groups_and_strides)
 TEST(tiles_and_threads)
+TEST(choices)
 TEST(rows_keep_their_bits)
 TEST(pieces_are_micro_batches)
 
@@ -223,6 +245,7 @@ int main(void) {
     CU_add_test(suite, "every type and size against a plain loop", run_against_a_plain_loop);
     CU_add_test(suite, "groups and strides", run_groups_and_strides);
     CU_add_test(suite, "tiles, pieces, 1 to 3 threads: equal bits", run_tiles_and_threads);
+    CU_add_test(suite, "choices", run_choices);
     CU_add_test(suite, "rows keep their bits in any batch", run_rows_keep_their_bits);
     CU_add_test(suite, "pieces are micro-batches", run_pieces_are_micro_batches);
     CU_basic_run_tests();
