@@ -1,8 +1,18 @@
 /* tgc check: all that can be said of a model without compiling it. */
 #include "driver/pipeline.h"
 
+static bool has_train(const Ast *file) {
+    for (uint32_t i = 0; i < file->kid_count; i++)
+        if (file->kid[i]->kind == AST_TRAIN)
+            return true;
+    return false;
+}
+
+/* A file without `train` is there to be imported: it has no values yet, only names. */
 Status command_check(Pipeline *p) {
-    TG_TRY(pipeline_run(p, STAGE_MODEL));
+    TG_TRY(pipeline_run(p, STAGE_NAMES));
+    if (has_train(p->unit->file))
+        TG_TRY(pipeline_run(p, STAGE_MODEL));
     if (p->diags->errors)
         return TG_MODEL;
     if (p->diags->json)

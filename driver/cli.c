@@ -80,15 +80,14 @@ static const OptionRow *find(Arena *arena, Command command, const char *name, co
 
 static void keep(Arena *arena, Cli *cli, const OptionRow *row, const char *value) {
     CliOption id = (CliOption)(row - rows);
-    if (id >= CLI_OPTION_COUNT && strcmp(row->name, "set") != 0) {
+    if (id >= CLI_OPTION_COUNT) {
         tg_push(arena, &cli->passed,
                 row->value[0] ? tg_arena_printf(arena, "--%s=%s", row->name, value) : tg_arena_printf(arena, "--%s", row->name));
         return;
     }
-    if (strcmp(row->name, "set") == 0)
+    cli->value[id] = value;
+    if (id == CLI_SET)
         tg_push(arena, &cli->sets, value);
-    else
-        cli->value[id] = value;
     if (id == CLI_DISABLE_PASS)
         tg_push(arena, &cli->disabled, value);
 }
@@ -143,10 +142,18 @@ Status cli_parse(Arena *arena, Command command, int argc, char **argv, Cli *cli,
     return TG_USAGE;
 }
 
+/* A row of the program's that tgc has as well. */
+static bool is_repeated(int row) {
+    for (int i = 0; i < CLI_OPTION_COUNT && row >= CLI_OPTION_COUNT; i++)
+        if (strcmp(rows[i].name, rows[row].name) == 0)
+            return true;
+    return false;
+}
+
 static void help_rows(Str *to, Command command, int from, int until) {
     enum { WIDTH = 30 };
     for (int i = from; i < until; i++) {
-        if (!takes(command, &rows[i]))
+        if (!takes(command, &rows[i]) || is_repeated(i))
             continue;
         const char *dashes = rows[i].name[1] ? "--" : "-", *value = rows[i].value;
         int width = (int)(strlen(dashes) + strlen(rows[i].name) + strlen(value)) + (value[0] != '\0');

@@ -76,6 +76,8 @@ PassOptions pipeline_pass_options(Pipeline *p, Status *status) {
 }
 
 static Status parse(Pipeline *p) {
+    if (p->unit)
+        return TG_OK;
     double start = pipeline_seconds();
     TG_TRY(tg_parse_std(p->arena, p->diags, p->sources, &p->std));
     TG_TRY(tg_parse_file(p->arena, p->diags, p->sources, p->cli->arguments.at[0], &p->unit));
@@ -110,11 +112,18 @@ static void divide_sets(Pipeline *p, Texts *compiled) {
     }
 }
 
-static Status lower(Pipeline *p) {
+static Status check_names(Pipeline *p) {
+    if (p->named)
+        return TG_OK;
     double start = pipeline_seconds();
     TG_TRY(tg_sema(p->arena, p->diags, p->unit, p->std));
+    p->named = true;
     pipeline_time(p, "sema", start);
-    start = pipeline_seconds();
+    return TG_OK;
+}
+
+static Status lower(Pipeline *p) {
+    double start = pipeline_seconds();
     Texts sets = {0};
     if (p->cli->command >= COMMAND_TRAIN && p->cli->sets.count)
         divide_sets(p, &sets);
@@ -142,6 +151,9 @@ Status pipeline_run(Pipeline *p, Stage until) {
     TG_TRY(status);
     TG_TRY(parse(p));
     if (until == STAGE_AST)
+        return TG_OK;
+    TG_TRY(check_names(p));
+    if (until == STAGE_NAMES)
         return TG_OK;
     TG_TRY(lower(p));
     PassContext context = {.arena = p->arena, .diags = p->diags};

@@ -6,7 +6,7 @@
 #include "driver/cli.h"
 #include "frontend/ast.h"
 
-typedef enum Stage { STAGE_AST, STAGE_MODEL, STAGE_STEP, STAGE_KERNEL, STAGE_PLAN } Stage;
+typedef enum Stage { STAGE_AST, STAGE_NAMES, STAGE_MODEL, STAGE_STEP, STAGE_KERNEL, STAGE_PLAN } Stage;
 
 typedef struct Pipeline {
     Arena *arena;
@@ -15,12 +15,13 @@ typedef struct Pipeline {
     const Cli *cli;
     Texts run_sets;  /* of --set: those that the program takes */
     Unit *unit, *std;
+    bool named; /* names are checked */
     Graph *model, *step, *kernel;
     Lowered lowered;
 } Pipeline;
 
 PassOptions pipeline_pass_options(Pipeline *p, Status *status);
-/* From cli->arguments.at[0] up to `until`. A compile command's --set all go to the compiler; a program's verb keeps those that name
+/* From cli->arguments.at[0] up to `until`; what an earlier call has reached stays. A compile command's --set all go to the compiler; a program's verb keeps those that name
    run-time settings in `run_sets`. */
 TG_CHECKED Status pipeline_run(Pipeline *p, Stage until);
 /* "not built yet", TG_USAGE, for values of -p, -dp, --target ... that are none so far. */
