@@ -45,15 +45,23 @@ const char *scratch_text(Scratch *scratch, const char *name, const char *text) {
 
 static ssize_t failing_write(const TgHost *host, int fd, const void *from, size_t bytes) {
     FailingHost *failing = host->context;
-    if (++failing->writes == failing->fails_at) {
+    if (++failing->writes == failing->write_fails_at) {
         errno = ENOSPC;
         return -1;
     }
     return write(fd, from, bytes);
 }
 
-void failing_host_init(FailingHost *failing, int fails_at) {
-    *failing = (FailingHost){.host = *tg_host(), .fails_at = fails_at};
+static void *failing_resize(const TgHost *host, void *old, size_t bytes) {
+    FailingHost *failing = host->context;
+    if (bytes > 0 && ++failing->allocations == failing->allocation_fails_at)
+        return NULL;
+    return tg_host()->resize(host, old, bytes);
+}
+
+void failing_host_init(FailingHost *failing, int write_fails_at, int allocation_fails_at) {
+    *failing = (FailingHost){.host = *tg_host(), .write_fails_at = write_fails_at, .allocation_fails_at = allocation_fails_at};
     failing->host.write = failing_write;
+    failing->host.resize = failing_resize;
     failing->host.context = failing;
 }

@@ -15,11 +15,12 @@ const char *scratch_path(Scratch *scratch, const char *name);
 const char *scratch_write(Scratch *scratch, const char *name, const void *data, size_t bytes);
 const char *scratch_text(Scratch *scratch, const char *name, const char *text);
 
-/* A host whose n-th write (from 1) fails with ENOSPC; 0: none does. */
+/* A host whose n-th write (from 1) fails with ENOSPC, or whose n-th allocation gives NULL; 0: none does. */
 typedef struct FailingHost {
     TgHost host;
-    int fails_at, writes;
+    int write_fails_at, writes;
+    int allocation_fails_at, allocations;
 } FailingHost;
-void failing_host_init(FailingHost *failing, int fails_at);
+void failing_host_init(FailingHost *failing, int write_fails_at, int allocation_fails_at);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct Outcome {
 
 enum { MOST_ARGUMENTS = 12 };
 
-static Outcome run(Scratch *scratch, const char *const *arguments) {
+static Outcome run(Scratch *scratch, const TgHost *host, const char *const *arguments) {
     TgProgram program = tiny_program(scratch->arena, scratch->folder);
     char *argv[MOST_ARGUMENTS + 2] = {(char *)(uintptr_t)scratch_path(scratch, "tiny")};
     int argc = 1;
@@ -29,7 +29,7 @@ static Outcome run(Scratch *scratch, const char *const *arguments) {
     Outcome outcome = {0};
     size_t out_bytes, err_bytes;
     FILE *out = open_memstream(&outcome.out, &out_bytes), *err = tmpfile();
-    outcome.code = tg_program_main(&program, tg_host(), argc, argv, out, err);
+    outcome.code = tg_program_main(&program, host, argc, argv, out, err);
     fclose(out);
     err_bytes = (size_t)ftell(err);
     rewind(err);
@@ -41,7 +41,7 @@ static Outcome run(Scratch *scratch, const char *const *arguments) {
     outcome.out = kept;
     return outcome;
 }
-#define RUN(...) run(scratch, (const char *[]){__VA_ARGS__, NULL})
+#define RUN(...) run(scratch, tg_host(), (const char *[]){__VA_ARGS__, NULL})
 
 static void check_says(const char *text, const char *part) {
     bool says = strstr(text, part) != NULL;
@@ -230,6 +230,44 @@ static void not_finite(Scratch *scratch) {
     CU_ASSERT_NOT_EQUAL(access(scratch_path(scratch, "run/weights.safetensors"), F_OK), 0);
 }
 
+/* Whatever allocation fails, the program says so and leaves nothing behind. */
+static void no_memory(Scratch *scratch) {
+    write_data(scratch);
+    const char *const arguments[] = {"train", "--steps", "2", "--out", scratch_path(scratch, "run"), NULL};
+    int fails_at = 0;
+    Outcome outcome;
+    do {
+        FailingHost failing;
+        failing_host_init(&failing, 0, ++fails_at);
+        outcome = run(scratch, &failing.host, arguments);
+        if (outcome.code != 0) {
+            CU_ASSERT_EQUAL(outcome.code, 5);
+            CU_ASSERT(strstr(outcome.err, "memory") != NULL);
+        }
+    } while (outcome.code != 0 && fails_at < 1000);
+    CU_ASSERT(fails_at > 3 && fails_at < 1000);
+}
+
+/* Whatever write fails, the old weights stay whole. */
+static void full_disk(Scratch *scratch) {
+    write_data(scratch);
+    const char *out = scratch_path(scratch, "run"), *weights = scratch_path(scratch, "run/weights.safetensors"), *why = NULL;
+    const char *const arguments[] = {"train", "--steps", "2", "--out", out, NULL};
+    CU_ASSERT_EQUAL(RUN("train", "--steps", "1", "--out", out).code, 0);
+    int fails_at = 0;
+    Outcome outcome;
+    do {
+        FailingHost failing;
+        TensorFile file;
+        failing_host_init(&failing, ++fails_at, 0);
+        outcome = run(scratch, &failing.host, arguments);
+        if (outcome.code != 0)
+            check_fails(outcome, 4, "No space left on device");
+        CU_ASSERT_EQUAL(tg_tensors_read(scratch->arena, weights, &file, &why), TG_OK);
+    } while (outcome.code != 0 && fails_at < 100);
+    CU_ASSERT(fails_at > 3 && fails_at < 100);
+}
+
 #define TEST(name) \
     static void run_##name(void) { scratch_run(name); }
 TEST(train)
@@ -238,6 +276,8 @@ TEST(predict)
 TEST(information)
 TEST(failures)
 TEST(not_finite)
+TEST(no_memory)
+TEST(full_disk)
 
 int main(void) {
     CU_initialize_registry();
@@ -248,6 +288,8 @@ int main(void) {
     CU_add_test(suite, "info and bench", run_information);
     CU_add_test(suite, "failures", run_failures);
     CU_add_test(suite, "a step that is not finite", run_not_finite);
+    CU_add_test(suite, "no memory", run_no_memory);
+    CU_add_test(suite, "a full disk", run_full_disk);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures();
     CU_cleanup_registry();

@@ -99,7 +99,7 @@ static void full_disk(Scratch *scratch) {
     int fails_at = 0;
     Status status;
     do {
-        failing_host_init(&failing, ++fails_at);
+        failing_host_init(&failing, ++fails_at, 0);
         Arena arena;
         tg_arena_init(&arena, &failing.host);
         if (setjmp(arena.guard)) {
