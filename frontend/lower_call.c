@@ -123,7 +123,9 @@ static bool bind_values(Lower *l, Env *env, const Ast *call, const Ast *params, 
     return true;
 }
 
-static bool match_arguments(Lower *l, const Ast *params, Env *target, Env *module, const char *callee, Loc call) {
+/* `per_parameter`: a `p -> e` is checked when it is evaluated for a parameter. */
+static bool match_arguments(Lower *l, const Ast *params, Env *target, Env *module, const char *callee, Loc call,
+                            bool per_parameter) {
     for (int compound = 0; compound < 2; compound++)
         for (uint32_t i = 0; i < params->kid_count; i++) {
             const Ast *param = params->kid[i];
@@ -136,6 +138,8 @@ static bool match_arguments(Lower *l, const Ast *params, Env *target, Env *modul
                            .loc = strcmp(binding->role, "argument") == 0 ? binding->loc : call,
                            .compound = compound};
             Value value = binding->value;
+            if (per_parameter && value.kind == VAL_LAMBDA)
+                continue;
             if (!lower_match(l, &s, param->kid[0], &value))
                 return false;
             binding->value = value;
@@ -143,17 +147,18 @@ static bool match_arguments(Lower *l, const Ast *params, Env *target, Env *modul
     return true;
 }
 
-static bool bind_all(Lower *l, Env *env, const Ast *call, const Ast *params, Env *target, Env *module, const char *callee) {
+static bool bind_all(Lower *l, Env *env, const Ast *call, const Ast *params, Env *target, Env *module, const char *callee,
+                     bool per_parameter) {
     const Type *initial = l->initial;
     l->initial = NULL;
     bool ok = check_names(l, call, params, callee) && bind_values(l, env, call, params, target, callee, initial) &&
-              match_arguments(l, params, target, module, callee, call->loc);
+              match_arguments(l, params, target, module, callee, call->loc, per_parameter);
     l->initial = initial;
     return ok;
 }
 
 bool lower_arguments(Lower *l, Env *env, const Ast *call, const Ast *params, Env *target, const char *callee) {
-    return bind_all(l, env, call, params, target, NULL, callee);
+    return bind_all(l, env, call, params, target, NULL, callee, false);
 }
 
 /* ---- functions ---- */
@@ -215,7 +220,7 @@ Value lower_call_bound(Lower *l, const Closure *closure, Env *arguments, const A
     l->path = path;
     if (ok)
         return forget_names(l, result);
-    if (!lower_in_std(l, at->loc) && !lower_in_std(l, closure->ast->loc) && l->trace++ < MAX_TRACE)
+    if (at->kind == AST_CALL && !lower_in_std(l, at->loc) && !lower_in_std(l, closure->ast->loc) && l->trace++ < MAX_TRACE)
         lower_note(l, at->loc, "in this call of `%s`", lower_callee_name(l, closure));
     return lower_error_value();
 }
@@ -223,7 +228,7 @@ Value lower_call_bound(Lower *l, const Closure *closure, Env *arguments, const A
 static Value call_function(Lower *l, Env *env, const Ast *call, const Closure *closure) {
     Env *arguments = lower_env(l, closure->env);
     if (!bind_all(l, env, call, closure->ast->kid[0], arguments, closure->self ? closure->self->arguments : NULL,
-                  lower_callee_name(l, closure)))
+                  lower_callee_name(l, closure), false))
         return lower_error_value();
     return lower_call_bound(l, closure, arguments, call);
 }
@@ -249,7 +254,8 @@ static Value apply_function(Lower *l, const Closure *closure, const Value *value
             return value;
         lower_bind(l, arguments, param->name, value, at->loc, "argument");
     }
-    if (!match_arguments(l, params, arguments, closure->self ? closure->self->arguments : NULL, name, at->loc))
+    if (!match_arguments(l, params, arguments, closure->self ? closure->self->arguments : NULL, name, at->loc,
+                         false))
         return lower_error_value();
     return lower_call_bound(l, closure, arguments, at);
 }
@@ -295,7 +301,7 @@ static Value call_optimizer(Lower *l, Env *env, const Ast *call, const Closure *
     instance->module = declaration;
     instance->arguments = lower_env(l, declaration->env);
     instance->path = "optimizer";
-    if (!bind_all(l, env, call, declaration->ast->kid[0], instance->arguments, NULL, declaration->ast->name))
+    if (!bind_all(l, env, call, declaration->ast->kid[0], instance->arguments, NULL, declaration->ast->name, true))
         return lower_error_value();
     return (Value){.kind = VAL_OPTIMIZER_INSTANCE, .instance = instance};
 }

@@ -66,10 +66,11 @@ static bool add_buffer(Lower *l, Instance *instance, const Ast *member, BufferCl
         lower_fail(l, member->loc, "there are two parameters with the path `%s`", path);
         return false;
     }
+    Loc loc = lower_in_std(l, member->loc) && l->user_loc.line ? l->user_loc : member->loc;
     uint32_t buffer = tg_buffer_add(l->graph, (Buffer){.name = tg_intern(l->graph, path),
                                                        .type = tg_type(&l->graph->types, &type),
                                                        .class = class,
-                                                       .loc = member->loc});
+                                                       .loc = loc});
     for (const Ast *mark = init; mark->kind == AST_MARK; mark = mark->kid[0]) {
         bool shard = strcmp(mark->name, "shard") == 0, frozen = strcmp(mark->name, "frozen") == 0;
         if (frozen)
@@ -293,6 +294,7 @@ bool lower_initial(Lower *l, const Initial *initial) {
     Frame frame = {.key = tg_hash(buffer->name, strlen(buffer->name), 1)};
     l->frame = &frame;
     l->initial = &type;
+    l->user_loc = buffer->loc;
     Value value = lower_eval(l, initial->env, initial->ast);
     if (value.kind == VAL_FN || value.kind == VAL_LAMBDA || value.kind == VAL_BUILTIN) {
         Value shape = lower_shape_list(l, &type);
@@ -303,8 +305,6 @@ bool lower_initial(Lower *l, const Initial *initial) {
     l->frame = NULL;
     if (lower_is_error(value))
         return false;
-    lower_at(l, initial->ast);
-    lower_builder(l)->locs = tg_locs_union(l->graph, tg_locs_one(l->graph, buffer->loc), lower_builder(l)->locs);
     if (lower_is_tensor(value) && lower_type(l, value)->dtype != type.dtype && tg_is_float(lower_type(l, value)->dtype))
         value = lower_cast(l, initial->ast, value, type.dtype);
     NodeId node = lower_filled(l, initial->ast, value, &type);
@@ -313,5 +313,6 @@ bool lower_initial(Lower *l, const Initial *initial) {
         return false;
     }
     lower_store(l, initial->buffer, node, buffer->loc);
+    l->user_loc = (Loc){0};
     return true;
 }

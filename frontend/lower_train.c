@@ -254,7 +254,7 @@ static bool optimizer_state(Lower *l, const Ast *member, Env *members, uint32_t 
     uint32_t buffer = tg_buffer_add(l->graph, (Buffer){.name = tg_intern(l->graph, path),
                                                        .type = tg_type(&l->graph->types, &type),
                                                        .class = BUFFER_OPTIMIZER,
-                                                       .loc = member->loc});
+                                                       .loc = of->loc});
     lower_bind(l, members, member->name, (Value){.kind = VAL_BUFFER, .buffer = buffer}, member->loc, "state");
     tg_push(l->arena, &l->initials, (Initial){buffer, init, members});
     return true;
@@ -291,6 +291,13 @@ static bool optimizer_members(Lower *l, const Ast *optimizer, Env *members, uint
     return true;
 }
 
+static const Ast *type_of_argument(const Ast *params, const char *name) {
+    for (uint32_t i = 0; i < params->kid_count; i++)
+        if (strcmp(params->kid[i]->name, name) == 0)
+            return params->kid[i]->kid_count ? params->kid[i]->kid[0] : NULL;
+    return NULL;
+}
+
 /* The arguments with every `p -> e` evaluated for this parameter. */
 static Env *own_arguments(Lower *l, const Instance *instance, uint32_t param, const Ast *at) {
     Env *own = lower_env(l, instance->module->env);
@@ -300,6 +307,10 @@ static Env *own_arguments(Lower *l, const Instance *instance, uint32_t param, co
         if (value.kind == VAL_LAMBDA) {
             Value parameter = lower_read_buffer(l, param, at->loc);
             value = lower_apply(l, value, &parameter, 1, at);
+            const Ast *type = type_of_argument(instance->module->ast->kid[0], binding->name);
+            Signature s = {.env = own, .what = tg_arena_printf(l->arena, "`%s`", binding->name), .loc = binding->loc};
+            if (type && !lower_match(l, &s, type, &value))
+                return NULL;
         }
         if (lower_is_error(value))
             return NULL;
