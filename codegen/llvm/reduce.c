@@ -23,9 +23,52 @@ static LLVMValueRef start_value(const Emit *e, LoopId id, LLVMTypeRef type, bool
     return tg_emit_constant(e, type, maximum ? least_integer(dtype) : ~least_integer(dtype));
 }
 
-static LLVMTypeRef partial_type(const Emit *e, LLVMTypeRef element, bool vector) {
-    (void)e;
+static LLVMTypeRef partial_type(LLVMTypeRef element, bool vector) {
     return vector ? LLVMVectorType(element, LOOP_LANES) : element;
+}
+
+/* The maximum and the minimum of floats are taken of integers in the same order, one instruction that waits for the last result:
+   the bits of x, all but the sign inverted if x is negative. NaN becomes the integer that wins, which is the key of a NaN. */
+static bool has_keys(LoopOp op, DType type) { return tg_is_float(type) && (op == LOOP_reduce_max || op == LOOP_reduce_min); }
+
+static DType key_type(DType type) { return type == DT_F64 ? DT_I64 : DT_I32; }
+
+static LLVMValueRef swap_order(Emit *e, LLVMValueRef bits, DType key) {
+    LLVMTypeRef type = LLVMTypeOf(bits);
+    uint32_t width = 8u * tg_dtype(key)->bytes;
+    LLVMValueRef sign = LLVMBuildAShr(e->builder, bits, tg_emit_constant(e, type, width - 1), "");
+    LLVMValueRef below = LLVMBuildAnd(e->builder, sign, tg_emit_constant(e, type, UINT64_MAX >> (65 - width)), "");
+    return LLVMBuildXor(e->builder, bits, below, "");
+}
+
+static LLVMValueRef key_of(Emit *e, LoopOp op, DType type, LLVMValueRef value) {
+    DType key = key_type(type);
+    LLVMTypeRef integer = tg_emit_like(e, tg_emit_type(e, key), value);
+    LLVMValueRef ordered = swap_order(e, LLVMBuildBitCast(e->builder, value, integer, ""), key);
+    uint64_t winner = op == LOOP_reduce_max ? ~least_integer(key) : least_integer(key);
+    LLVMValueRef nan = LLVMBuildFCmp(e->builder, LLVMRealUNO, value, value, "");
+    return LLVMBuildSelect(e->builder, nan, tg_emit_constant(e, integer, winner), ordered, "");
+}
+
+static LLVMValueRef value_of_key(Emit *e, DType type, LLVMValueRef key) {
+    LLVMTypeRef number = tg_emit_like(e, tg_emit_type(e, type), key);
+    return LLVMBuildBitCast(e->builder, swap_order(e, key, key_type(type)), number, "");
+}
+
+static DType partial_dtype(const Emit *e, LoopId id) {
+    DType type = operand_type(e, id);
+    return has_keys((LoopOp)e->k->instrs.at[id].op, type) ? key_type(type) : type;
+}
+
+static LLVMValueRef start_partial(Emit *e, LoopId id, LLVMTypeRef type, bool serial) {
+    DType dtype = operand_type(e, id);
+    LoopOp op = (LoopOp)e->k->instrs.at[id].op;
+    if (!has_keys(op, dtype))
+        return start_value(e, id, type, serial);
+    LLVMTypeRef number = tg_emit_type(e, dtype);
+    if (LLVMGetTypeKind(type) == LLVMVectorTypeKind)
+        number = LLVMVectorType(number, LOOP_LANES);
+    return key_of(e, op, dtype, start_value(e, id, number, serial));
 }
 
 static void begin_one(Emit *e, LoopId loop, LoopId id) {
@@ -34,11 +77,11 @@ static void begin_one(Emit *e, LoopId loop, LoopId id) {
     EmitPartial *p = &e->partials[id];
     p->vector = lanes || (e->vector != 0 && e->varies[instr->a]);
     p->count = lanes ? (uint32_t)(tg_reduce_lanes(e->k->instrs.at[loop].imm) / LOOP_LANES) : p->vector ? e->groups : 1;
-    LLVMTypeRef type = partial_type(e, tg_emit_type(e, operand_type(e, id)), p->vector);
-    LLVMTypeRef index = partial_type(e, e->i32, p->vector);
+    LLVMTypeRef type = partial_type(tg_emit_type(e, partial_dtype(e, id)), p->vector);
+    LLVMTypeRef index = partial_type(e->i32, p->vector);
     for (uint32_t i = 0; i < p->count; i++) {
         p->value[i] = tg_emit_slot(e, type);
-        LLVMBuildStore(e->builder, start_value(e, id, type, !lanes), p->value[i]);
+        LLVMBuildStore(e->builder, start_partial(e, id, type, !lanes), p->value[i]);
         if (instr->op != LOOP_reduce_argmax)
             continue;
         p->index[i] = tg_emit_slot(e, index);
@@ -102,7 +145,7 @@ static LLVMValueRef read_slot(Emit *e, LLVMValueRef slot) {
 static void fold_into(Emit *e, LoopId id, uint32_t slot, Candidate element, LLVMValueRef mask) {
     EmitPartial *p = &e->partials[id];
     Candidate old = {read_slot(e, p->value[slot]), read_slot(e, p->index[slot])};
-    Candidate next = fold(e, (LoopOp)e->k->instrs.at[id].op, operand_type(e, id), old, element);
+    Candidate next = fold(e, (LoopOp)e->k->instrs.at[id].op, partial_dtype(e, id), old, element);
     if (mask) {
         next.value = LLVMBuildSelect(e->builder, mask, next.value, old.value, "");
         next.index = next.index ? LLVMBuildSelect(e->builder, mask, next.index, old.index, "") : NULL;
@@ -117,17 +160,23 @@ static LLVMValueRef index_vector(Emit *e, LoopId loop, uint32_t group) {
     return LLVMBuildTrunc(e->builder, variable, LLVMVectorType(e->i32, LOOP_LANES), "");
 }
 
+static LLVMValueRef element_of(Emit *e, LoopId id, LLVMValueRef value) {
+    LoopOp op = (LoopOp)e->k->instrs.at[id].op;
+    return has_keys(op, operand_type(e, id)) ? key_of(e, op, operand_type(e, id), value) : value;
+}
+
 void tg_emit_reduce(Emit *e, LoopId id) {
     const LoopInstr *instr = &e->k->instrs.at[id];
     EmitPartial *p = &e->partials[id];
     bool lanes = in_vector_loop(e, e->around), argmax = instr->op == LOOP_reduce_argmax;
     if (!p->vector) {
         LLVMValueRef index = argmax ? LLVMBuildTrunc(e->builder, tg_emit_uniform(e, e->around), e->i32, "") : NULL;
-        fold_into(e, id, 0, (Candidate){tg_emit_uniform(e, instr->a), index}, NULL);
+        fold_into(e, id, 0, (Candidate){element_of(e, id, tg_emit_uniform(e, instr->a)), index}, NULL);
         return;
     }
     for (uint32_t g = 0; g < e->groups; g++) {
-        Candidate element = {tg_emit_vector(e, instr->a, g), argmax ? index_vector(e, e->around, g) : NULL};
+        LLVMValueRef value = element_of(e, id, tg_emit_vector(e, instr->a, g));
+        Candidate element = {value, argmax ? index_vector(e, e->around, g) : NULL};
         fold_into(e, id, g % p->count, element, lanes ? e->mask[g] : NULL);
     }
 }
@@ -165,24 +214,32 @@ static LLVMValueRef never_minus_nothing(Emit *e, LoopId loop, LLVMValueRef sum) 
     return LLVMBuildSelect(e->builder, some, sum, LLVMConstNull(LLVMTypeOf(sum)), "");
 }
 
-static void end_one(Emit *e, LoopId loop, LoopId id) {
-    EmitPartial *p = &e->partials[id];
+/* What an instruction of `loop` gives after its end, from the last partial result. */
+static LLVMValueRef finished(Emit *e, LoopId loop, LoopId id, Candidate last) {
     LoopOp op = (LoopOp)e->k->instrs.at[id].op;
     DType type = operand_type(e, id);
+    if (last.index)
+        return last.index;
+    if (has_keys(op, type))
+        return value_of_key(e, type, last.value);
+    if (op == LOOP_reduce_sum && tg_is_float(type) && !in_vector_loop(e, loop))
+        return never_minus_nothing(e, loop, last.value);
+    return last.value;
+}
+
+static void end_one(Emit *e, LoopId loop, LoopId id) {
+    EmitPartial *p = &e->partials[id];
     Candidate partial[EMIT_GROUPS];
     for (uint32_t i = 0; i < p->count; i++)
         partial[i] = (Candidate){read_slot(e, p->value[i]), read_slot(e, p->index[i])};
-    EmitValue result = {0};
     if (in_vector_loop(e, loop)) {
-        Candidate all = fold_lanes(e, op, type, partial, p->count);
-        tg_emit_set_uniform(e, id, all.index ? all.index : all.value);
+        Candidate all = fold_lanes(e, (LoopOp)e->k->instrs.at[id].op, partial_dtype(e, id), partial, p->count);
+        tg_emit_set_uniform(e, id, finished(e, loop, id, all));
         return;
     }
-    for (uint32_t i = 0; i < p->count; i++) {
-        result.group[i] = partial[i].index ? partial[i].index : partial[i].value;
-        if (op == LOOP_reduce_sum && tg_is_float(type))
-            result.group[i] = never_minus_nothing(e, loop, result.group[i]);
-    }
+    EmitValue result = {0};
+    for (uint32_t i = 0; i < p->count; i++)
+        result.group[i] = finished(e, loop, id, partial[i]);
     if (!p->vector)
         result.first = result.group[0];
     e->values[id] = result;
