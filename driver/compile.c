@@ -86,15 +86,6 @@ static Status write_text(Pipeline *p, const char *path, const Str *text) {
     return status;
 }
 
-/* digits.tg gives ./digits. */
-static const char *default_output(Arena *arena, const char *path) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    size_t length = strlen(name);
-    if (length > 3 && strcmp(name + length - 3, ".tg") == 0)
-        length -= 3;
-    return tg_arena_str(arena, name, length);
-}
-
 static Status check_output(Pipeline *p, const char *output) {
     char source[PATH_MAX], target[PATH_MAX];
     const char *path = p->cli->arguments.at[0];
@@ -121,7 +112,7 @@ Status command_compile(Pipeline *p) {
         return emit(p, p->cli->value[CLI_EMIT]);
     const char *output = p->cli->value[CLI_OUTPUT];
     if (output == NULL)
-        output = default_output(p->arena, p->cli->arguments.at[0]);
+        output = pipeline_base_name(p);
     TG_TRY(check_output(p, output));
     TG_TRY(pipeline_run(p, STAGE_PLAN));
     LlvmRequest request = pipeline_request(p);

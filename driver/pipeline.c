@@ -1,7 +1,9 @@
 #include "driver/pipeline.h"
 
+#include <limits.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 double pipeline_seconds(void) {
     struct timespec now;
@@ -12,6 +14,14 @@ double pipeline_seconds(void) {
 void pipeline_time(const Pipeline *p, const char *part, double start) {
     if (p->cli->value[CLI_TIME_REPORT])
         fprintf(stderr, "%-12s %8.3f ms\n", part, 1e3 * (pipeline_seconds() - start));
+}
+
+const char *pipeline_base_name(const Pipeline *p) {
+    const char *path = p->cli->arguments.at[0], *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t length = strlen(name);
+    if (length > 3 && strcmp(name + length - 3, ".tg") == 0)
+        length -= 3;
+    return tg_arena_str(p->arena, name, length);
 }
 
 static Status not_built(Pipeline *p, CliOption option, const char *only) {
@@ -135,11 +145,19 @@ static Status lower(Pipeline *p) {
     return TG_OK;
 }
 
+static const char *own_path(Arena *arena) {
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    return length > 0 && length < (ssize_t)sizeof path ? tg_arena_str(arena, path, (size_t)length) : "tgc";
+}
+
 static Status plan(Pipeline *p) {
     double start = pipeline_seconds();
     Str text = tg_str(p->arena);
     tg_graph_print(&text, p->step);
     TG_TRY(tg_plan_build(p->arena, p->diags, p->kernel, text.text, &p->lowered));
+    p->lowered.plan->tgc = own_path(p->arena);
+    p->lowered.plan->library_directory = tg_library_directory(p->arena);
     pipeline_time(p, "plan", start);
     return TG_OK;
 }

@@ -29,6 +29,8 @@ TG_CHECKED Status pipeline_check_options(Pipeline *p);
 /* Prints how long the part took that began at `start` seconds; with --time-report. */
 double pipeline_seconds(void);
 void pipeline_time(const Pipeline *p, const char *part, double start);
+/* path/digits.tg: digits */
+const char *pipeline_base_name(const Pipeline *p);
 LlvmRequest pipeline_request(const Pipeline *p);
 
 /* Commands. */
