@@ -48,6 +48,7 @@ Func *tg_func_new(Graph *graph, FuncKind kind, const char *name) {
     func->kind = kind;
     func->name = tg_intern(graph, name);
     tg_push(graph->arena, &func->nodes, (Node){0});
+    func->operands.at = tg_vec_grow(graph->arena, NULL, &func->operands.capacity, sizeof *func->operands.at);
     tg_push(graph->arena, &graph->funcs, func);
     return func;
 }
