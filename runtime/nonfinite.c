@@ -54,7 +54,7 @@ static Status write_dump(Session *session, const Batch *batch, const LoopPlace *
     return tg_tensors_write(session->arena, path, &file, &session->why);
 }
 
-/* false: there is no tgc to ask, or it found nothing. */
+/* Lets the compiler say which line it was. false: there is none at its place, or it could not. */
 static bool replay(Session *session, const char *dump) {
     char program[4096];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -86,7 +86,6 @@ Status tg_nonfinite_stop(Session *session, const Batch *batch, const LoopPlace *
             session->name, loss, (long long)place->step, (long long)place->epoch + 1, path);
     session->why = NULL;
     if (!replay(session, path))
-        fprintf(session->err, "%s: 'tgc replay %s %s' finds the line; tgc was not found at '%s'\n", session->name, session->path, path,
-                session->plan->tgc);
+        fprintf(session->err, "%s: 'tgc replay %s %s' finds the line\n", session->name, session->path, path);
     return TG_NUMERIC;
 }

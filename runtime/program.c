@@ -39,9 +39,9 @@ int tg_program_main(const TgProgram *program, const TgHost *host, int argc, char
     Session *const shared = &session; /* what the guard's second return sees is in memory */
     tg_arena_init(&arena, host);
     Status status = setjmp(arena.guard) != 0 ? TG_MEMORY : run(shared, program, &options, argc, argv);
-    if (status == TG_MEMORY)
-        print_error(err, shared->name, "out of memory");
-    else if (status != TG_OK && shared->why != NULL)
+    if (status == TG_MEMORY && shared->why == NULL)
+        shared->why = "out of memory";
+    if (status != TG_OK && shared->why != NULL)
         print_error(err, shared->name, shared->why);
     tg_session_close(shared);
     tg_arena_deinit(&arena);

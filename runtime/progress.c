@@ -1,10 +1,11 @@
 #include "runtime/progress.h"
 #include "runtime/session.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static const double redraw_seconds = 0.05, line_seconds = 10;
+static const double redraw_seconds = 0.05, line_seconds = 10, shortest_left = 0.1;
 enum { PLAIN_LINES = 10 };
 
 void tg_progress_init(Progress *progress, FILE *to, int64_t steps, int64_t epochs) {
@@ -18,33 +19,49 @@ bool tg_progress_due(const Progress *progress, double now) {
     return now - progress->drawn >= (progress->terminal ? redraw_seconds : line_seconds);
 }
 
-static void print_time_left(FILE *to, double seconds) {
-    if (seconds >= 3600)
-        fprintf(to, "%.0f h %.0f min left", (double)(int64_t)(seconds / 3600), (double)((int64_t)(seconds / 60) % 60));
-    else if (seconds >= 60)
-        fprintf(to, "%.0f min %.0f s left", (double)(int64_t)(seconds / 60), (double)((int64_t)seconds % 60));
-    else
-        fprintf(to, "%.1f s left", seconds);
+typedef struct Line {
+    char text[512];
+    size_t length;
+} Line;
+
+static void add(Line *line, const char *format, ...) TG_PRINTF(2, 3);
+static void add(Line *line, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    size_t room = sizeof line->text - line->length;
+    int length = vsnprintf(line->text + line->length, room, format, args);
+    va_end(args);
+    if (length > 0)
+        line->length += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static void add_time_left(Line *line, double seconds) {
+    int64_t minutes = (int64_t)(seconds / 60);
+    if (minutes >= 60)
+        add(line, "  %lld h %lld min left", (long long)(minutes / 60), (long long)(minutes % 60));
+    else if (minutes > 0)
+        add(line, "  %lld min %lld s left", (long long)minutes, (long long)seconds % 60);
+    else if (seconds >= shortest_left)
+        add(line, "  %.1f s left", seconds);
 }
 
 void tg_progress_draw(Progress *progress, const ProgressState *state, double now) {
-    FILE *to = progress->to;
+    Line line = {.length = 0};
     const char *strong = progress->color ? "\033[1m" : "", *plain = progress->color ? "\033[0m" : "";
     if (progress->terminal)
-        fputs("\r\033[K", to);
+        add(&line, "\r\033[K");
     if (progress->epochs > 0)
-        fprintf(to, "epoch %lld/%lld  ", (long long)state->epoch + 1, (long long)progress->epochs);
-    fprintf(to, "step %lld/%lld  %s %s%.4g%s", (long long)state->step, (long long)progress->steps, state->loss_name, strong, state->loss,
-            plain);
+        add(&line, "epoch %lld/%lld  ", (long long)state->epoch + 1, (long long)progress->epochs);
+    add(&line, "step %lld/%lld  %s %s%.4g%s", (long long)state->step, (long long)progress->steps, state->loss_name, strong, state->loss,
+        plain);
     if (state->validation[0] != '\0')
-        fprintf(to, "  val %s", state->validation);
-    if (state->step > 0 && state->step < progress->steps) {
-        fputs("  ", to);
-        print_time_left(to, (now - progress->started) / (double)state->step * (double)(progress->steps - state->step));
-    }
+        add(&line, "  val %s", state->validation);
+    if (state->step > 0 && state->step < progress->steps)
+        add_time_left(&line, (now - progress->started) / (double)state->step * (double)(progress->steps - state->step));
     if (!progress->terminal)
-        fputc('\n', to);
-    fflush(to);
+        add(&line, "\n");
+    fwrite(line.text, 1, line.length, progress->to);
+    fflush(progress->to);
     progress->drawn = now;
 }
 

@@ -108,13 +108,24 @@ static void print_parameters(Session *session, const Totals *totals) {
     fprintf(out, "  %-32s %-20s %12lld\n", "in all", "", (long long)totals->parameters);
 }
 
+static const char *bytes_text(Arena *arena, int64_t bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 1024 && unit < 4) {
+        value /= 1024;
+        unit++;
+    }
+    return tg_arena_printf(arena, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+}
+
 static void print_memory(Session *session, const Totals *totals) {
     FILE *out = session->out;
     fprintf(out, "\nmemory\n");
     for (int i = 0; i < CLASS_COUNT; i++)
         if (totals->bytes[i] > 0)
-            fprintf(out, "  %-32s %33.1f KiB\n", class_names[i], (double)totals->bytes[i] / 1024);
-    fprintf(out, "  %-32s %33.1f KiB  (temporaries share it)\n", "arena", (double)session->plan->arena_bytes / 1024);
+            fprintf(out, "  %-32s %s\n", class_names[i], bytes_text(session->arena, totals->bytes[i]));
+    fprintf(out, "  %-32s %s  (buffers share it)\n", "arena", bytes_text(session->arena, session->plan->arena_bytes));
 }
 
 static void print_rest(Session *session) {
