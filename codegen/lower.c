@@ -255,7 +255,8 @@ static void add_concat(Lower *l, Nests *nests, NodeId id, uint32_t buffer) {
     for (uint32_t i = 0; i < node->operand_count; i++) {
         output.node = tg_operand(l->func, node, i);
         output.type = tg_node_type(l->graph, l->func, output.node);
-        tg_push(l->arena, &new_nest(l, nests, NEST_ROWS)->outputs, output);
+        Nest *nest = new_nest(l, nests, NEST_ROWS);
+        tg_push(l->arena, &nest->outputs, output);
         output.start += tg_dim_extent(l, output.type->dims[output.axis]);
     }
 }
