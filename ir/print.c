@@ -45,14 +45,13 @@ static void print_name(Str *to, const char *mark, const char *name) {
         print_string(to, name);
 }
 
-static void print_number(Str *to, double value) {
-    char text[TG_NUMBER_TEXT];
-    tg_str_printf(to, "%s", tg_number_text(value, text));
-}
-
 /* The shortest text that is this value once it is rounded to the type, as constants are. */
 static void print_rounded(Str *to, DType dtype, double value) {
     char text[TG_NUMBER_TEXT];
+    if (value == trunc(value) && fabs(value) < 1e9) {
+        tg_str_printf(to, "%.0f", value);
+        return;
+    }
     for (int digits = 1; isfinite(value) && digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (tg_round_to(dtype, strtod(text, NULL)) == value) {
@@ -60,8 +59,10 @@ static void print_rounded(Str *to, DType dtype, double value) {
             return;
         }
     }
-    print_number(to, value);
+    tg_str_printf(to, "%s", tg_number_text(value, text));
 }
+
+static void print_number(Str *to, double value) { print_rounded(to, DT_F64, value); }
 
 static void print_type(Printer *p, TypeId type) { tg_type_print(p->to, tg_type_of(&p->graph->types, type)); }
 

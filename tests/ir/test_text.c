@@ -14,6 +14,7 @@ static const char model_text[] =
     "  buffer @optimizer.net.fc1.weight.m : f32[128, 64] optimizer\n"
     "  buffer @sum.0 : f32 sum\n"
     "  scalar $step builtin 0\n"
+    "  scalar $optimizer.warmup setting 50\n"
     "  scalar $optimizer.lr.peak setting 0.01 loc(1:7:2-2)\n"
     "  scalar $lr computed nan\n"
     "  setting \"batch\" value=\"32\" origin=\"digits.tg:39\" runtime\n"
