@@ -58,7 +58,7 @@ static int parameter_named(Lower *l, const Builtin *builtin, const Parameters *a
         if (strcmp(all->names[i], argument->name) == 0)
             return (int)i;
     const char *closest = tg_closest(argument->name, all->names, all->count);
-    lower_fail(l, argument->loc, closest ? "`%s` has no argument `%s`; did you mean `%s`?" : "`%s` has no argument `%s`",
+    lower_fail(l, argument->loc, closest ? "'%s' has no argument '%s'; did you mean '%s'?" : "'%s' has no argument '%s'",
                builtin->name, argument->name, closest);
     return -1;
 }
@@ -71,7 +71,7 @@ static bool fill_absent(Lower *l, const Builtin *builtin, const Parameters *all,
         if (!all->optional[i] && l->initial && strcmp(all->names[i], "shape") == 0) {
             values[i] = lower_shape_list(l, l->initial);
         } else if (!all->optional[i]) {
-            lower_fail(l, loc, "`%s` needs the argument `%s`", builtin->name, all->names[i]);
+            lower_fail(l, loc, "'%s' needs the argument '%s'", builtin->name, all->names[i]);
             return false;
         }
     }
@@ -92,10 +92,10 @@ Value lower_builtin_call(Lower *l, Env *env, const Ast *call, uint32_t index) {
         if (to < 0)
             return lower_error_value();
         if (to >= (int)all.count)
-            return lower_fail(l, argument->loc, "`%s` takes %u argument%s, this is one more", builtin->name, all.count,
+            return lower_fail(l, argument->loc, "'%s' takes %u argument%s, this is one more", builtin->name, all.count,
                               all.count == 1 ? "" : "s");
         if (given[to])
-            return lower_fail(l, argument->loc, "the argument `%s` is given twice", all.names[to]);
+            return lower_fail(l, argument->loc, "the argument '%s' is given twice", all.names[to]);
         given[to] = true;
         const Ast *expr = named ? argument->kid[0] : argument;
         const Type *initial = l->initial;
@@ -116,7 +116,7 @@ Value lower_builtin_apply(Lower *l, Env *env, const Ast *at, uint32_t index, con
     Value values[MAX_PARAMETERS];
     bool given[MAX_PARAMETERS] = {0};
     if (count > all.count)
-        return lower_fail(l, at->loc, "`%s` takes %u arguments, not %u", builtin->name, all.count, count);
+        return lower_fail(l, at->loc, "'%s' takes %u arguments, not %u", builtin->name, all.count, count);
     for (uint32_t i = 0; i < count; i++) {
         values[i] = arguments[i];
         given[i] = true;
@@ -143,7 +143,7 @@ Value builtin_runtime(Lower *l, Env *env, const Ast *call, Value *arguments, int
 Value builtin_training(Lower *l, Env *env, const Ast *call, Value *arguments, int regularise) {
     (void)env, (void)arguments;
     if (!l->func)
-        return lower_fail(l, call->loc, "`%s` is known only inside of a function", call->name);
+        return lower_fail(l, call->loc, "'%s' is known only inside of a function", call->name);
     return lower_bool(regularise ? l->func->regularise : l->func->training);
 }
 
@@ -175,7 +175,7 @@ Value builtin_rank(Lower *l, Env *env, const Ast *call, Value *arguments, int de
         return lower_int(lower_type(l, arguments[0])->rank);
     if (lower_is_number(arguments[0]) || lower_is_scalar(arguments[0]))
         return lower_int(0);
-    return lower_fail(l, call->loc, "`rank` of %s", lower_kind_text(l, arguments[0]));
+    return lower_fail(l, call->loc, "'rank' of %s", lower_kind_text(l, arguments[0]));
 }
 
 Value builtin_shape(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
@@ -184,7 +184,7 @@ Value builtin_shape(Lower *l, Env *env, const Ast *call, Value *arguments, int d
         return lower_shape_list(l, lower_type(l, arguments[0]));
     if (lower_is_number(arguments[0]) || lower_is_scalar(arguments[0]))
         return lower_list(l, NULL, 0);
-    return lower_fail(l, call->loc, "`shape` of %s", lower_kind_text(l, arguments[0]));
+    return lower_fail(l, call->loc, "'shape' of %s", lower_kind_text(l, arguments[0]));
 }
 
 Value builtin_name(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
@@ -193,7 +193,7 @@ Value builtin_name(Lower *l, Env *env, const Ast *call, Value *arguments, int de
         return lower_string(l->graph->buffers.at[arguments[0].tensor->buffer].name);
     if (arguments[0].kind == VAL_INSTANCE)
         return lower_string(arguments[0].instance->path);
-    return lower_fail(l, call->loc, "`name` gives the path of a parameter, state or module, not of %s",
+    return lower_fail(l, call->loc, "'name' gives the path of a parameter, state or module, not of %s",
                       lower_kind_text(l, arguments[0]));
 }
 
@@ -201,14 +201,14 @@ Value builtin_len(Lower *l, Env *env, const Ast *call, Value *arguments, int det
     (void)env, (void)detail;
     if (arguments[0].kind == VAL_LIST)
         return lower_int(arguments[0].list->count);
-    return lower_fail(l, call->loc, "`len` of %s", lower_kind_text(l, arguments[0]));
+    return lower_fail(l, call->loc, "'len' of %s", lower_kind_text(l, arguments[0]));
 }
 
 Value builtin_defined(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
     (void)arguments, (void)detail;
     const Ast *what = call->kid_count > 1 ? call->kid[1] : NULL;
     if (!what || (what->kind != AST_NAME && what->kind != AST_DOT))
-        return lower_fail(l, call->loc, "`defined` asks for a member: a name, or `instance.member`");
+        return lower_fail(l, call->loc, "'defined' asks for a member: a name, or 'instance.member'");
     Value value = lower_peek(l, env, what);
     return lower_is_error(value) ? value : lower_bool(value.kind != VAL_ABSENT);
 }
@@ -218,7 +218,7 @@ Value builtin_assert(Lower *l, Env *env, const Ast *call, Value *arguments, int 
     if (!lower_force(l, &arguments[0]))
         return lower_error_value();
     if (arguments[0].kind != VAL_BOOL)
-        return lower_fail(l, call->loc, "`assert` checks a condition known when compiling, not %s",
+        return lower_fail(l, call->loc, "'assert' checks a condition known when compiling, not %s",
                           lower_kind_text(l, arguments[0]));
     if (arguments[0].truth)
         return arguments[0];
@@ -233,7 +233,7 @@ Value builtin_number(Lower *l, Env *env, const Ast *call, Value *arguments, int 
     if (x.kind == VAL_BOOL)
         x = lower_int(x.truth);
     if (!lower_is_number(x) || (whole && !(fabs(lower_number(x)) < 9.2e18)))
-        return lower_fail(l, call->loc, "`%s` of %s", whole ? "int" : "float", lower_kind_text(l, x));
+        return lower_fail(l, call->loc, "'%s' of %s", whole ? "int" : "float", lower_kind_text(l, x));
     return whole ? lower_int((int64_t)lower_number(x)) : lower_float(lower_number(x));
 }
 

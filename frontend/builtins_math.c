@@ -33,7 +33,7 @@ Value builtin_select(Lower *l, Env *env, const Ast *call, Value *arguments, int 
     if (condition.kind == VAL_BOOL)
         return arguments[condition.truth ? 1 : 2];
     if (condition.kind != VAL_TENSOR || lower_type(l, condition)->dtype != DT_BOOL)
-        return lower_fail(l, call->loc, "the condition of `select` is a bool, not %s", lower_show(l, condition));
+        return lower_fail(l, call->loc, "the condition of 'select' is a bool, not %s", lower_show(l, condition));
     DType dtype = DT_COUNT;
     for (int i = 1; i < 3; i++)
         if (lower_is_tensor(arguments[i]) && dtype == DT_COUNT)
@@ -113,7 +113,7 @@ static bool keeps(Lower *l, const Ast *call, Value keep, bool *result) {
     *result = keep.kind == VAL_BOOL && keep.truth;
     if (keep.kind == VAL_BOOL || keep.kind == VAL_NONE)
         return true;
-    lower_fail(l, call->loc, "`keep` is true or false, not %s", lower_kind_text(l, keep));
+    lower_fail(l, call->loc, "'keep' is true or false, not %s", lower_kind_text(l, keep));
     return false;
 }
 
@@ -139,7 +139,7 @@ static bool tensor_operand(Lower *l, const Ast *call, Value *x, const char *what
     if (lower_is_tensor(*x))
         return true;
     if (!lower_is_error(*x))
-        lower_fail(l, call->loc, "`%s` of %s, which is no tensor", what, lower_kind_text(l, *x));
+        lower_fail(l, call->loc, "'%s' of %s, which is no tensor", what, lower_kind_text(l, *x));
     return false;
 }
 
@@ -152,7 +152,7 @@ Value builtin_reduce(Lower *l, Env *env, const Ast *call, Value *arguments, int 
         !axes_of(l, call, arguments[1], lower_type(l, x), axes))
         return lower_error_value();
     if (lower_type(l, x)->dtype == DT_BOOL)
-        return lower_fail(l, call->loc, "`%s` of bools: cast them, `f32(...)`", names[op - OP_reduce_sum]);
+        return lower_fail(l, call->loc, "'%s' of bools: cast them, 'f32(...)'", names[op - OP_reduce_sum]);
     return reduced_value(l, call, lower_reduce(l, call, (Op)op, x.tensor->node, axes), x, axes, keep);
 }
 
@@ -180,7 +180,7 @@ Value builtin_mean(Lower *l, Env *env, const Ast *call, Value *arguments, int de
         !axes_of(l, call, arguments[1], lower_type(l, x), axes))
         return lower_error_value();
     if (!tg_is_float(lower_type(l, x)->dtype))
-        return lower_fail(l, call->loc, "`mean` of %s: cast it, `f32(...)`", lower_show(l, x));
+        return lower_fail(l, call->loc, "'mean' of %s: cast it, 'f32(...)'", lower_show(l, x));
     Value count = element_count(l, call, lower_type(l, x), axes);
     Value sum = reduced_value(l, call, lower_reduce(l, call, OP_reduce_sum, x.tensor->node, axes), x, axes, keep);
     return lower_binary(l, call, OP_div, sum, count);
@@ -198,14 +198,14 @@ Value builtin_count(Lower *l, Env *env, const Ast *call, Value *arguments, int d
 static bool own_axis(Lower *l, const Ast *call, Value x, Value axis, const char *what, int64_t *at) {
     const Type *type = lower_type(l, x);
     if (!type->rank) {
-        lower_fail(l, call->loc, "`%s` of a single number", what);
+        lower_fail(l, call->loc, "'%s' of a single number", what);
         return false;
     }
     if (!one_axis(l, call, axis.kind == VAL_NONE ? lower_int(-1) : axis, type, at))
         return false;
     if (!type->dims[*at].batch)
         return true;
-    lower_fail(l, call->loc, "`%s` along the batch B of %s: no program can see the order of a batch", what, lower_show(l, x));
+    lower_fail(l, call->loc, "'%s' along the batch B of %s: no program can see the order of a batch", what, lower_show(l, x));
     return false;
 }
 
@@ -242,7 +242,7 @@ Value builtin_linear(Lower *l, Env *env, const Ast *call, Value *arguments, int 
         return lower_error_value();
     const Type *tx = lower_type(l, x), *tw = lower_type(l, weight);
     if (tx->rank < 1 || tw->rank != 2 || !tg_dim_equal(tx->dims[tx->rank - 1], tw->dims[1]) || tx->dtype != tw->dtype)
-        return lower_fail(l, call->loc, "`linear` of %s with the weights %s, which are [out, in]", lower_show(l, x),
+        return lower_fail(l, call->loc, "'linear' of %s with the weights %s, which are [out, in]", lower_show(l, x),
                           lower_show(l, weight));
     TensorValue names = *x.tensor;
     names.names[tx->rank - 1] = weight.tensor->names[0];
@@ -257,7 +257,7 @@ Value builtin_attention(Lower *l, Env *env, const Ast *call, Value *arguments, i
             return lower_error_value();
     const Type *query = lower_type(l, arguments[0]);
     if (query->rank < 3)
-        return lower_fail(l, call->loc, "`attention` takes queries [..., H, T, D], not %s", lower_show(l, arguments[0]));
+        return lower_fail(l, call->loc, "'attention' takes queries [..., H, T, D], not %s", lower_show(l, arguments[0]));
     for (int i = 3; i < 5; i++)
         if (!lower_force(l, &arguments[i]))
             return lower_error_value();
@@ -265,7 +265,7 @@ Value builtin_attention(Lower *l, Env *env, const Ast *call, Value *arguments, i
                       ? lower_unary(l, call, OP_rsqrt, lower_int(query->dims[query->rank - 1].size))
                       : arguments[4];
     if (!lower_is_number(scale) || (arguments[3].kind != VAL_BOOL && arguments[3].kind != VAL_NONE))
-        return lower_fail(l, call->loc, "`scale` is a number and `causal` a bool, both known when compiling");
+        return lower_fail(l, call->loc, "'scale' is a number and 'causal' a bool, both known when compiling");
     int64_t causal = arguments[3].kind == VAL_BOOL && arguments[3].truth;
     Attr attr = {.list = {{&causal, 1}}, .number = lower_number(scale)};
     NodeId operands[4] = {arguments[0].tensor->node, arguments[1].tensor->node, arguments[2].tensor->node};

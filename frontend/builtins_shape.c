@@ -9,7 +9,7 @@ static bool tensor_operand(Lower *l, const Ast *call, Value *x, const char *what
     if (lower_is_tensor(*x))
         return true;
     if (!lower_is_error(*x))
-        lower_fail(l, call->loc, "`%s` of %s, which is no tensor", what, lower_kind_text(l, *x));
+        lower_fail(l, call->loc, "'%s' of %s, which is no tensor", what, lower_kind_text(l, *x));
     return false;
 }
 
@@ -32,8 +32,23 @@ static bool axis_of(Lower *l, const Ast *call, Value value, int64_t standard, in
 static bool without_batch(Lower *l, const Ast *call, Value x, int64_t axis, const char *what) {
     if (!lower_type(l, x)->dims[axis].batch)
         return true;
-    lower_fail(l, call->loc, "`%s` along the batch B of %s: no program can see the order of a batch", what, lower_show(l, x));
+    lower_fail(l, call->loc, "'%s' along the batch B of %s: no program can see the order of a batch", what, lower_show(l, x));
     return false;
+}
+
+/* Dimensions of a shape that is written out as a list are named as they are written: reshape(x, [T, 1]). */
+static TensorValue written_names(const Ast *call, const char *name, uint32_t position, uint32_t rank) {
+    TensorValue names = {0};
+    const Ast *shape = NULL;
+    for (uint32_t i = 1, at = 0; i < call->kid_count; i++) {
+        const Ast *argument = call->kid[i];
+        if (argument->kind == AST_NAMED ? strcmp(argument->name, name) == 0 : at++ == position)
+            shape = argument->kind == AST_NAMED ? argument->kid[0] : argument;
+    }
+    for (uint32_t i = 0; shape && shape->kind == AST_LIST && shape->kid_count == rank && i < rank; i++)
+        if (shape->kid[i]->kind == AST_NAME)
+            names.names[i] = shape->kid[i]->name;
+    return names;
 }
 
 Value builtin_reshape(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
@@ -50,7 +65,8 @@ Value builtin_reshape(Lower *l, Env *env, const Ast *call, Value *arguments, int
                           batch ? " * B" : "", (long long)tg_type_count(&type, 1),
                           tg_type_batch_axis(&type) >= 0 ? " * B" : "");
     }
-    return lower_tensor(l, lower_reshape(l, call, arguments[0].tensor->node, &type), NULL);
+    TensorValue names = written_names(call, "shape", 1, type.rank);
+    return lower_tensor(l, lower_reshape(l, call, arguments[0].tensor->node, &type), &names);
 }
 
 Value builtin_transpose(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
@@ -65,18 +81,18 @@ Value builtin_transpose(Lower *l, Env *env, const Ast *call, Value *arguments, i
         perm[i] = i;
     if (axes.kind == VAL_NONE) {
         if (rank < 2)
-            return lower_fail(l, call->loc, "`transpose` of %s: it has less than two dimensions", lower_show(l, x));
+            return lower_fail(l, call->loc, "'transpose' of %s: it has less than two dimensions", lower_show(l, x));
         perm[rank - 1] = rank - 2;
         perm[rank - 2] = rank - 1;
     } else {
         bool used[TG_MAX_RANK] = {0};
         if (axes.kind != VAL_LIST || axes.list->count != rank)
-            return lower_fail(l, call->loc, "`axes` lists all %u dimensions in their new order", rank);
+            return lower_fail(l, call->loc, "'axes' lists all %u dimensions in their new order", rank);
         for (uint32_t i = 0; i < rank; i++) {
             if (!axis_of(l, call, axes.list->at[i], 0, rank, &perm[i]))
                 return lower_error_value();
             if (used[perm[i]])
-                return lower_fail(l, call->loc, "`axes` names dimension %lld twice", (long long)perm[i]);
+                return lower_fail(l, call->loc, "'axes' names dimension %lld twice", (long long)perm[i]);
             used[perm[i]] = true;
         }
     }
@@ -93,7 +109,7 @@ Value builtin_rearrange(Lower *l, Env *env, const Ast *call, Value *arguments, i
         if (call->kid[i]->kind == AST_PATTERN)
             pattern = call->kid[i];
     if (!pattern)
-        return lower_fail(l, call->loc, "`rearrange` takes a pattern: rearrange(x, [B, T, (H, D)] -> [B, H, T, D])");
+        return lower_fail(l, call->loc, "'rearrange' takes a pattern: rearrange(x, [B, T, (H, D)] -> [B, H, T, D])");
     if (!tensor_operand(l, call, &arguments[0], "rearrange"))
         return lower_error_value();
     return lower_rearrange(l, env, call, arguments[0], pattern);
@@ -105,7 +121,8 @@ Value builtin_broadcast(Lower *l, Env *env, const Ast *call, Value *arguments, i
     if (!lower_dims(l, call->loc, arguments[1], &type))
         return lower_error_value();
     type.dtype = lower_is_tensor(arguments[0]) ? lower_type(l, arguments[0])->dtype : DT_F32;
-    return lower_tensor(l, lower_filled(l, call, arguments[0], &type), NULL);
+    TensorValue names = written_names(call, "shape", 1, type.rank);
+    return lower_tensor(l, lower_filled(l, call, arguments[0], &type), &names);
 }
 
 /* ---- joining and cutting ---- */
@@ -116,7 +133,7 @@ static bool same_but(Lower *l, const Ast *call, Value first, Value other, int64_
     for (uint32_t i = 0; same && i < x->rank; i++)
         same = i == axis || tg_dim_equal(x->dims[i], y->dims[i]);
     if (!same)
-        lower_fail(l, call->loc, "`%s` of %s and %s: they differ in more than dimension %lld", what, lower_show(l, first),
+        lower_fail(l, call->loc, "'%s' of %s and %s: they differ in more than dimension %lld", what, lower_show(l, first),
                    lower_show(l, other), (long long)axis);
     return same;
 }
@@ -125,7 +142,7 @@ Value builtin_concat(Lower *l, Env *env, const Ast *call, Value *arguments, int 
     (void)env;
     const char *what = stack ? "stack" : "concat";
     if (arguments[0].kind != VAL_LIST || !arguments[0].list->count)
-        return lower_fail(l, call->loc, "`%s` takes a list of tensors, not %s", what,
+        return lower_fail(l, call->loc, "'%s' takes a list of tensors, not %s", what,
                           arguments[0].kind == VAL_LIST ? "an empty one" : lower_kind_text(l, arguments[0]));
     uint32_t count = arguments[0].list->count;
     Value *items = TG_ALLOC(l->arena, Value, count);
@@ -166,7 +183,7 @@ Value builtin_split(Lower *l, Env *env, const Ast *call, Value *arguments, int d
         return lower_error_value();
     Type type = *lower_type(l, x);
     if (parts.kind != VAL_INT || parts.batch || parts.integer < 1 || type.dims[axis].size % parts.integer)
-        return lower_fail(l, call->loc, "`split` of %s into %s: dimension %lld is not a multiple of it", lower_show(l, x),
+        return lower_fail(l, call->loc, "'split' of %s into %s: dimension %lld is not a multiple of it", lower_show(l, x),
                           lower_kind_text(l, parts), (long long)axis);
     int64_t start[TG_MAX_RANK] = {0}, limit[TG_MAX_RANK], stride[TG_MAX_RANK], size = type.dims[axis].size / parts.integer;
     for (uint32_t i = 0; i < type.rank; i++) {
@@ -200,13 +217,13 @@ Value builtin_reverse(Lower *l, Env *env, const Ast *call, Value *arguments, int
 
 static bool pad_amounts(Lower *l, const Ast *call, Value value, uint32_t rank, int64_t *amounts) {
     if (value.kind != VAL_LIST || value.list->count != rank) {
-        lower_fail(l, call->loc, "`pad` takes two lists of %u integers: what is added in front and behind", rank);
+        lower_fail(l, call->loc, "'pad' takes two lists of %u integers: what is added in front and behind", rank);
         return false;
     }
     for (uint32_t i = 0; i < rank; i++) {
         Value amount = value.list->at[i];
         if (amount.kind != VAL_INT || amount.batch || amount.integer < 0) {
-            lower_fail(l, call->loc, "`pad` adds an integer from 0, not %s", lower_kind_text(l, amount));
+            lower_fail(l, call->loc, "'pad' adds an integer from 0, not %s", lower_kind_text(l, amount));
             return false;
         }
         amounts[i] = amount.integer;
@@ -228,7 +245,7 @@ Value builtin_pad(Lower *l, Env *env, const Ast *call, Value *arguments, int det
             return lower_error_value();
     Value value = arguments[3].kind == VAL_NONE ? lower_int(0) : arguments[3];
     if (!lower_force(l, &value) || !lower_is_number(value))
-        return lower_fail(l, call->loc, "`pad` fills with a number known when compiling");
+        return lower_fail(l, call->loc, "'pad' fills with a number known when compiling");
     Attr attr = {.list = {{low, type->rank}, {high, type->rank}, {interior, type->rank}}, .number = lower_number(value)};
     return lower_tensor(l, lower_emit(l, call, OP_pad, &attr, &x.tensor->node, 1, 0), NULL);
 }
@@ -247,7 +264,7 @@ Value builtin_take(Lower *l, Env *env, const Ast *call, Value *arguments, int de
     if (lower_is_error(index))
         return index;
     if (!lower_is_tensor(index) || !tg_is_integer(lower_type(l, index)->dtype))
-        return lower_fail(l, call->loc, "`take` looks up integers, not %s", lower_show(l, index));
+        return lower_fail(l, call->loc, "'take' looks up integers, not %s", lower_show(l, index));
     Attr bounds = {.list = {{&low, 1}, {&high, 1}}}, attr = {.list = {{&axis, 1}}};
     NodeId operands[2] = {table.tensor->node, lower_emit(l, call, OP_bounded, &bounds, &index.tensor->node, 1, 0)};
     return lower_tensor(l, lower_emit(l, call, OP_take, &attr, operands, 2, 0), NULL);
@@ -278,7 +295,7 @@ Value builtin_iota(Lower *l, Env *env, const Ast *call, Value *arguments, int de
     if (!lower_dims(l, call->loc, arguments[0], &type) || !axis_of(l, call, arguments[1], 0, type.rank, &axis))
         return lower_error_value();
     if (type.dims[axis].batch)
-        return lower_fail(l, call->loc, "`iota` along the batch B: no program can see the order of a batch");
+        return lower_fail(l, call->loc, "'iota' along the batch B: no program can see the order of a batch");
     type.dtype = DT_I32;
     Attr attr = {.list = {{&axis, 1}}};
     return lower_tensor(l, lower_emit(l, call, OP_iota, &attr, NULL, 0, tg_type(&l->graph->types, &type)), NULL);

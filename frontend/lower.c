@@ -132,7 +132,7 @@ static bool make_functions(Lower *l) {
         if (file->kid[i]->kind == AST_TRAIN)
             train = file->kid[i];
     if (!train) {
-        lower_fail(l, file->loc, "the file has no `train { }`: there is nothing to compile");
+        lower_fail(l, file->loc, "the file has no 'train { }': there is nothing to compile");
         return false;
     }
     bool ok = lower_train(l, train);

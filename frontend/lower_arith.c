@@ -129,7 +129,7 @@ NodeId lower_operand(Lower *l, const Ast *at, Value value, DType dtype) {
             return value.tensor->node;
         if (value.tensor->scalar && tg_is_float(dtype))
             return tg_convert(lower_builder(l), value.tensor->node, dtype);
-        lower_fail(l, at->loc, "%s meets %s: two element types need a cast, `%s(...)`", lower_kind_text(l, value),
+        lower_fail(l, at->loc, "%s meets %s: two element types need a cast, '%s(...)'", lower_kind_text(l, value),
                    tg_dtype(dtype)->name, tg_dtype(dtype)->name);
         return 0;
     case VAL_INT:
@@ -247,7 +247,7 @@ bool lower_joined_shape(Lower *l, const Ast *at, const Value *values, uint32_t c
         return false;
     }
     if (more_than_one && !twice_before && named_twice(names, shape->rank, &twice))
-        lower_warn(l, WARN_broadcast, at->loc, "the result has the dimension `%s` twice; often a lost axis", twice);
+        lower_warn(l, WARN_broadcast, at->loc, "the result has the dimension '%s' twice; often a lost axis", twice);
     return true;
 }
 
@@ -360,7 +360,7 @@ Value lower_unary(Lower *l, const Ast *at, Op op, Value x) {
     if (x.kind == VAL_LIST)
         x = lower_tensor(l, lower_operand(l, at, x, DT_F32), NULL);
     if (x.kind != VAL_TENSOR)
-        return lower_is_error(x) ? x : lower_fail(l, at->loc, "`%s` of %s", tg_op(op)->name, lower_kind_text(l, x));
+        return lower_is_error(x) ? x : lower_fail(l, at->loc, "'%s' of %s", tg_op(op)->name, lower_kind_text(l, x));
     if (lower_is_scalar(x))
         return lower_scalar(l, emit1(l, at, op, x.tensor->node));
     return lower_tensor(l, emit1(l, at, op, x.tensor->node), x.tensor);
@@ -445,7 +445,7 @@ static Value batch_product(Lower *l, const Ast *at, Op op, Value x, Value y) {
         result.batch = true;
         return result;
     }
-    return lower_fail(l, at->loc, "the batch size B stands in shapes only (`[B, T]`, `B * T`); it is no number to compute "
+    return lower_fail(l, at->loc, "the batch size B stands in shapes only ('[B, T]', 'B * T'); it is no number to compute "
                       "with");
 }
 
@@ -499,7 +499,7 @@ Value lower_power(Lower *l, const Ast *at, Value x, Value y) {
 
 static Value joined_lists(Lower *l, const Ast *at, Value x, Value y) {
     if (x.kind != VAL_LIST || y.kind != VAL_LIST)
-        return lower_fail(l, at->loc, "`++` joins two lists, not %s and %s", lower_kind_text(l, x), lower_kind_text(l, y));
+        return lower_fail(l, at->loc, "'++' joins two lists, not %s and %s", lower_kind_text(l, x), lower_kind_text(l, y));
     Vec(Value) all = {0};
     for (uint32_t i = 0; i < x.list->count; i++)
         tg_push(l->arena, &all, x.list->at[i]);
@@ -520,7 +520,7 @@ static Value logic(Lower *l, const Ast *at, Op op, Value x, Value y) {
     TensorValue names;
     for (int i = 0; i < 2; i++)
         if (values[i].kind != VAL_BOOL && !(values[i].kind == VAL_TENSOR && lower_type(l, values[i])->dtype == DT_BOOL))
-            return lower_fail(l, at->loc, "`%s` of %s", tg_op(op)->name, lower_kind_text(l, values[i]));
+            return lower_fail(l, at->loc, "'%s' of %s", tg_op(op)->name, lower_kind_text(l, values[i]));
     if (!lower_unify(l, at, values, 2, nodes, &names))
         return lower_error_value();
     return lower_tensor(l, emit2(l, at, op, nodes[0], nodes[1]), &names);

@@ -49,7 +49,7 @@ static bool check_names(Lower *l, const Ast *call, const Ast *params, const char
         const Ast *argument = call->kid[i];
         if (argument->kind != AST_NAMED) {
             if (positional++ >= params->kid_count) {
-                lower_fail(l, argument->loc, "`%s` takes %u argument%s, this is one more", callee, params->kid_count,
+                lower_fail(l, argument->loc, "'%s' takes %u argument%s, this is one more", callee, params->kid_count,
                            params->kid_count == 1 ? "" : "s");
                 lower_note(l, params->loc, "the parameters are declared here");
                 return false;
@@ -64,14 +64,14 @@ static bool check_names(Lower *l, const Ast *call, const Ast *params, const char
         }
         for (uint32_t k = 1; k < i; k++)
             if (call->kid[k]->kind == AST_NAMED && strcmp(call->kid[k]->name, argument->name) == 0) {
-                lower_fail(l, argument->loc, "the argument `%s` is given twice", argument->name);
+                lower_fail(l, argument->loc, "the argument '%s' is given twice", argument->name);
                 return false;
             }
         if (found)
             continue;
         const char *closest = tg_closest(argument->name, names, params->kid_count);
         lower_fail(l, argument->name_loc.line ? argument->name_loc : argument->loc,
-                   closest ? "`%s` has no argument `%s`; did you mean `%s`?" : "`%s` has no argument `%s`", callee,
+                   closest ? "'%s' has no argument '%s'; did you mean '%s'?" : "'%s' has no argument '%s'", callee,
                    argument->name, closest);
         lower_note(l, params->loc, "the parameters are declared here");
         return false;
@@ -100,7 +100,7 @@ static bool bind_values(Lower *l, Env *env, const Ast *call, const Ast *params, 
         const Ast *param = params->kid[i], *named = named_argument(call, param->name);
         const Ast *given = positional_argument(call, i);
         if (named && given) {
-            lower_fail(l, named->loc, "the argument `%s` is given twice", param->name);
+            lower_fail(l, named->loc, "the argument '%s' is given twice", param->name);
             return false;
         }
         const Ast *expr = named ? named->kid[0] : given;
@@ -112,7 +112,7 @@ static bool bind_values(Lower *l, Env *env, const Ast *call, const Ast *params, 
         else if (param->kid_count > 1 && param->kid[1])
             value = one_argument(l, env, param->kid[1], param->name, true, target);
         else {
-            lower_fail(l, call->loc, "`%s` needs the argument `%s`", callee, param->name);
+            lower_fail(l, call->loc, "'%s' needs the argument '%s'", callee, param->name);
             lower_note(l, param->loc, "declared here");
             return false;
         }
@@ -134,7 +134,7 @@ static bool match_arguments(Lower *l, const Ast *params, Env *target, Env *modul
             Binding *binding = lower_find_here(target, param->name);
             Signature s = {.env = target,
                            .module = module,
-                           .what = tg_arena_printf(l->arena, "argument `%s` of `%s`", param->name, callee),
+                           .what = tg_arena_printf(l->arena, "argument '%s' of '%s'", param->name, callee),
                            .loc = strcmp(binding->role, "argument") == 0 ? binding->loc : call,
                            .compound = compound};
             Value value = binding->value;
@@ -175,7 +175,7 @@ static bool match_result(Lower *l, const Closure *closure, Env *arguments, Value
         return true;
     Signature s = {.env = arguments,
                    .module = closure->self ? closure->self->arguments : NULL,
-                   .what = tg_arena_printf(l->arena, "the result of `%s`", lower_callee_name(l, closure)),
+                   .what = tg_arena_printf(l->arena, "the result of '%s'", lower_callee_name(l, closure)),
                    .loc = type->loc,
                    .result = true};
     for (int compound = 0; compound < 2; compound++) {
@@ -195,7 +195,7 @@ static Value forget_names(Lower *l, Value value) {
 
 Value lower_call_bound(Lower *l, const Closure *closure, Env *arguments, const Ast *at) {
     if (l->depth >= MAX_CALL_DEPTH)
-        return lower_fail(l, at->loc, "calls are nested more than %d deep; does `%s` call itself without end?",
+        return lower_fail(l, at->loc, "calls are nested more than %d deep; does '%s' call itself without end?",
                           MAX_CALL_DEPTH, lower_callee_name(l, closure));
     Frame *frame = l->frame, own = {0};
     if (closure->self) {
@@ -220,8 +220,11 @@ Value lower_call_bound(Lower *l, const Closure *closure, Env *arguments, const A
     l->path = path;
     if (ok)
         return forget_names(l, result);
-    if (at->kind == AST_CALL && !lower_in_std(l, at->loc) && !lower_in_std(l, closure->ast->loc) && l->trace++ < MAX_TRACE)
-        lower_note(l, at->loc, "in this call of `%s`", lower_callee_name(l, closure));
+    bool repeats = l->trace && l->last_trace == at;
+    l->last_trace = at;
+    if (at->kind == AST_CALL && !repeats && !lower_in_std(l, at->loc) && !lower_in_std(l, closure->ast->loc) &&
+        l->trace++ < MAX_TRACE)
+        lower_note(l, at->loc, "in this call of '%s'", lower_callee_name(l, closure));
     return lower_error_value();
 }
 
@@ -238,7 +241,7 @@ static Value apply_function(Lower *l, const Closure *closure, const Value *value
     const char *name = lower_callee_name(l, closure);
     Env *arguments = lower_env(l, closure->env);
     if (count > params->kid_count)
-        return lower_fail(l, at->loc, "`%s` takes %u arguments, not %u", name, params->kid_count, count);
+        return lower_fail(l, at->loc, "'%s' takes %u arguments, not %u", name, params->kid_count, count);
     for (uint32_t i = 0; i < params->kid_count; i++) {
         const Ast *param = params->kid[i];
         Value value;
@@ -249,7 +252,7 @@ static Value apply_function(Lower *l, const Closure *closure, const Value *value
         else if (param->kid_count > 1 && param->kid[1])
             value = lower_eval(l, arguments, param->kid[1]);
         else
-            return lower_fail(l, at->loc, "`%s` needs the argument `%s`", name, param->name);
+            return lower_fail(l, at->loc, "'%s' needs the argument '%s'", name, param->name);
         if (lower_is_error(value))
             return value;
         lower_bind(l, arguments, param->name, value, at->loc, "argument");
@@ -323,7 +326,7 @@ static Value call_value(Lower *l, Env *env, const Ast *call, Value callee) {
     case VAL_INSTANCE: {
         const Closure *closure = call_of_instance(callee.instance);
         if (!closure)
-            return lower_fail(l, call->loc, "the module of `%s` has no unnamed `fn`: it cannot be called",
+            return lower_fail(l, call->loc, "the module of '%s' has no unnamed 'fn': it cannot be called",
                               callee.instance->path);
         return call_function(l, env, call, closure);
     }

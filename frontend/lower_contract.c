@@ -111,7 +111,7 @@ Value lower_matmul(Lower *l, const Ast *at, Value x, Value y) {
         if (lower_is_error(*both[i]))
             return *both[i];
         if (!lower_is_tensor(*both[i]) || lower_type(l, *both[i])->rank == 0)
-            return lower_fail(l, at->loc, "`@` of %s", lower_kind_text(l, *both[i]));
+            return lower_fail(l, at->loc, "'@' of %s", lower_kind_text(l, *both[i]));
     }
     if (lower_type(l, x)->dtype != lower_type(l, y)->dtype)
         return lower_fail(l, at->loc, "%s @ %s: two element types need a cast", lower_show(l, x), lower_show(l, y));

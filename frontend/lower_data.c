@@ -32,7 +32,7 @@ static bool read_columns(Lower *l, Env *env, const Ast *ast, DataField *field) {
     const char **names = TG_ALLOC(l->graph->arena, const char *, list->count + 1);
     for (uint32_t i = 0; i < list->count; i++) {
         if (list->at[i].kind != VAL_STRING) {
-            lower_fail(l, ast->loc, "`columns` is a name or a list of names, not %s", lower_kind_text(l, list->at[i]));
+            lower_fail(l, ast->loc, "'columns' is a name or a list of names, not %s", lower_kind_text(l, list->at[i]));
             return false;
         }
         names[i] = list->at[i].text;
@@ -62,14 +62,14 @@ static bool read_source(Lower *l, Env *env, const Ast *source, DataField *field)
     if (lower_is_error(text))
         return false;
     if (text.kind != VAL_STRING) {
-        lower_fail(l, source->loc, "`%s` needs the path of a file", reader);
+        lower_fail(l, source->loc, "'%s' needs the path of a file", reader);
         return false;
     }
     field->path = text.text;
     if (strcmp(reader, "csv") == 0) {
         if (columns)
             return read_columns(l, env, columns, field);
-        lower_fail(l, source->loc, "`csv` needs `columns`: a name or a list of names");
+        lower_fail(l, source->loc, "'csv' needs 'columns': a name or a list of names");
         return false;
     }
     if (strcmp(reader, "text") != 0)
@@ -100,14 +100,14 @@ static bool read_split(Lower *l, Env *env, const Ast *split, DataSet *set) {
     for (uint32_t i = 0; i < split->kid_count; i++) {
         const Ast *part = split->kid[i];
         if (strcmp(part->name, "by") == 0 || strcmp(part->name, "stratify") == 0) {
-            lower_fail(l, part->loc, "splits with `%s` are not built yet", part->name);
+            lower_fail(l, part->loc, "splits with '%s' are not built yet", part->name);
             return false;
         }
         Value share = lower_eval(l, env, part->kid[0]);
         if (lower_is_error(share))
             return false;
         if (!lower_is_number(share) || lower_number(share) <= 0 || lower_number(share) > 1) {
-            lower_fail(l, part->loc, "the share `%s` is a percentage above 0%% and up to 100%%", part->name);
+            lower_fail(l, part->loc, "the share '%s' is a percentage above 0%% and up to 100%%", part->name);
             return false;
         }
         sum += lower_number(share);
@@ -130,8 +130,8 @@ static bool choose_split(Lower *l, const DataValue *data, DataSet *set, Loc use)
             return true;
     }
     const char *closest = tg_closest(data->split, names, set->splits.count);
-    lower_fail(l, use, closest ? "the data block `%s` has no split `%s`; did you mean `%s`?"
-                               : "the data block `%s` has no split `%s`", set->name, data->split, closest);
+    lower_fail(l, use, closest ? "the data block '%s' has no split '%s'; did you mean '%s'?"
+                               : "the data block '%s' has no split '%s'", set->name, data->split, closest);
     lower_note(l, data->declaration->ast->loc, "it is declared here");
     return false;
 }
@@ -153,7 +153,7 @@ bool lower_data_set(Lower *l, const DataValue *data, DataSet *set) {
             return false;
     }
     if (!set->fields.count) {
-        lower_fail(l, ast->loc, "the data block `%s` has no fields", ast->name);
+        lower_fail(l, ast->loc, "the data block '%s' has no fields", ast->name);
         return false;
     }
     return choose_split(l, data, set, l->user_loc.line ? l->user_loc : ast->loc);

@@ -27,8 +27,8 @@ bool lower_condition(Lower *l, Env *env, const Ast *ast, bool *ok) {
         return value.truth;
     *ok = false;
     if (value.kind == VAL_TENSOR)
-        lower_fail(l, ast->loc, "this condition is known only at run time; `if` decides when compiling: use "
-                   "`select(condition, yes, no)`");
+        lower_fail(l, ast->loc, "this condition is known only at run time; 'if' decides when compiling: use "
+                   "'select(condition, yes, no)'");
     else
         lower_fail(l, ast->loc, "a condition is a bool, not %s", lower_kind_text(l, value));
     return false;
@@ -65,7 +65,7 @@ static Value eval_unary(Lower *l, Env *env, const Ast *ast) {
     if (ast->op == '-')
         return lower_unary(l, ast, OP_neg, x);
     if (x.kind != VAL_BOOL && !(x.kind == VAL_TENSOR && lower_type(l, x)->dtype == DT_BOOL))
-        return lower_fail(l, ast->loc, "`not` of %s", lower_kind_text(l, x));
+        return lower_fail(l, ast->loc, "'not' of %s", lower_kind_text(l, x));
     return lower_unary(l, ast, OP_not, x);
 }
 
@@ -100,16 +100,16 @@ static Value eval_dot(Lower *l, Env *env, const Ast *ast) {
             if (strcmp(of.record->names[i], ast->name) == 0)
                 return of.record->values[i];
         const char *closest = tg_closest(ast->name, of.record->names, of.record->count);
-        return lower_fail(l, loc, closest ? "the record has no field `%s`; did you mean `%s`?" : "the record has no field `%s`",
+        return lower_fail(l, loc, closest ? "the record has no field '%s'; did you mean '%s'?" : "the record has no field '%s'",
                           ast->name, closest);
     case VAL_INSTANCE:
         if (lower_find_here(of.instance->members, ast->name))
             return lower_name(l, of.instance->members, ast->name, loc);
-        return lower_fail(l, loc, "`%s` has no member `%s`", of.instance->path, ast->name);
+        return lower_fail(l, loc, "'%s' has no member '%s'", of.instance->path, ast->name);
     case VAL_UNIT:
         if (lower_find_here(of.unit, ast->name))
             return lower_name(l, of.unit, ast->name, loc);
-        return lower_fail(l, loc, "the imported file has no `%s`", ast->name);
+        return lower_fail(l, loc, "the imported file has no '%s'", ast->name);
     case VAL_DATA: {
         DataValue *data = tg_arena_copy(l->arena, of.data, sizeof *data);
         data->split = ast->name;
@@ -130,7 +130,7 @@ static Value eval_list(Lower *l, Env *env, const Ast *ast) {
     Value *values = TG_ALLOC(l->arena, Value, ast->kid_count + 1);
     for (uint32_t i = 0; i < ast->kid_count; i++) {
         if (ast->kid[i]->kind == AST_ELLIPSIS)
-            return lower_fail(l, ast->kid[i]->loc, "`...` stands in shapes and patterns only");
+            return lower_fail(l, ast->kid[i]->loc, "'...' stands in shapes and patterns only");
         values[i] = eval_item(l, env, ast->kid[i], l->path, i);
         if (lower_is_error(values[i]))
             return values[i];
@@ -144,7 +144,7 @@ bool lower_iterate(Lower *l, Env *env, const Ast *iterated, ListValue *items) {
         if (value.kind == VAL_LIST)
             *items = *value.list;
         else if (!lower_is_error(value))
-            lower_fail(l, iterated->loc, "`for` goes over a list or a range, not %s", lower_kind_text(l, value));
+            lower_fail(l, iterated->loc, "'for' goes over a list or a range, not %s", lower_kind_text(l, value));
         return value.kind == VAL_LIST;
     }
     int64_t ends[2];
@@ -227,7 +227,7 @@ static Value eval_record(Lower *l, Env *env, const Ast *ast) {
         const Ast *field = ast->kid[i];
         for (uint32_t k = 0; k < record->count; k++)
             if (strcmp(record->names[k], field->name) == 0)
-                return lower_fail(l, field->loc, "the field `%s` is given twice", field->name);
+                return lower_fail(l, field->loc, "the field '%s' is given twice", field->name);
         l->path = path ? lower_subpath(l, path, field->name) : NULL;
         Value value = lower_eval(l, env, field->kid[0]);
         l->path = path;
@@ -281,7 +281,7 @@ static bool run_bind(Lower *l, Env *env, const Ast *ast) {
         return false;
     if (ast->kid_count > 3 && ast->kid[3]) {
         Signature s = {.env = env,
-                       .what = tg_arena_printf(l->arena, "`%s`", ast->kid[0]->kid[0]->name),
+                       .what = tg_arena_printf(l->arena, "'%s'", ast->kid[0]->kid[0]->name),
                        .loc = ast->kid[1]->loc,
                        .result = true};
         for (int compound = 0; compound < 2; compound++) {

@@ -46,24 +46,24 @@ static bool add_buffer(Lower *l, Instance *instance, const Ast *member, BufferCl
                        const Ast *init) {
     Type type;
     if (!type_ast || !init) {
-        lower_fail(l, member->loc, type_ast ? "`%s` has no first value: write `= zeros` or another one"
-                                            : "the state `%s` of a module needs a type", member->name);
+        lower_fail(l, member->loc, type_ast ? "'%s' has no first value: write '= zeros' or another one"
+                                            : "the state '%s' of a module needs a type", member->name);
         return false;
     }
     if (!lower_declared_type(l, instance->members, type_ast, false, &type))
         return false;
     if (tg_type_batch_axis(&type) >= 0) {
-        lower_fail(l, type_ast->loc, "the size of `%s` cannot depend on the batch B", member->name);
+        lower_fail(l, type_ast->loc, "the size of '%s' cannot depend on the batch B", member->name);
         return false;
     }
     if (class == BUFFER_PARAM && !tg_is_float(type.dtype)) {
-        lower_fail(l, type_ast->loc, "the parameter `%s` is %s; a parameter is of a float type", member->name,
+        lower_fail(l, type_ast->loc, "the parameter '%s' is %s; a parameter is of a float type", member->name,
                    tg_dtype(type.dtype)->name);
         return false;
     }
     const char *path = lower_subpath(l, instance->path, member->name);
     if (tg_buffer_find(l->graph, path) >= 0) {
-        lower_fail(l, member->loc, "there are two parameters with the path `%s`", path);
+        lower_fail(l, member->loc, "there are two parameters with the path '%s'", path);
         return false;
     }
     Loc loc = lower_in_std(l, member->loc) && l->user_loc.line ? l->user_loc : member->loc;
@@ -76,7 +76,7 @@ static bool add_buffer(Lower *l, Instance *instance, const Ast *member, BufferCl
         if (frozen)
             l->graph->buffers.at[buffer].frozen = true;
         else if (!shard || mark->kid_count != 2 || !known_dim(instance, mark->kid[1])) {
-            lower_fail(l, mark->loc, "a parameter is marked `shard(dimension)`, with one of its dimensions, or `frozen`");
+            lower_fail(l, mark->loc, "a parameter is marked 'shard(dimension)', with one of its dimensions, or 'frozen'");
             return false;
         }
     }
@@ -141,10 +141,10 @@ static void bind_functions(Lower *l, Instance *instance) {
 
 Value lower_instantiate(Lower *l, Env *env, const Ast *call, const Closure *module) {
     if (!l->path)
-        return lower_fail(l, call->loc, "an instance of `%s` is made at file level or as a member of a module, where it has "
+        return lower_fail(l, call->loc, "an instance of '%s' is made at file level or as a member of a module, where it has "
                           "a name", module->ast->name);
     if (l->depth >= 100)
-        return lower_fail(l, call->loc, "modules are nested more than 100 deep; does `%s` hold itself?", module->ast->name);
+        return lower_fail(l, call->loc, "modules are nested more than 100 deep; does '%s' hold itself?", module->ast->name);
     Instance *instance = TG_ALLOC(l->arena, Instance, 1);
     instance->module = module;
     instance->path = l->path;
@@ -164,7 +164,7 @@ Value lower_instantiate(Lower *l, Env *env, const Ast *call, const Closure *modu
     l->path = path;
     if (!ok) {
         if (!lower_in_std(l, call->loc) && l->trace++ < 4)
-            lower_note(l, call->loc, "in this instance of `%s`", module->ast->name);
+            lower_note(l, call->loc, "in this instance of '%s'", module->ast->name);
         return lower_error_value();
     }
     return (Value){.kind = VAL_INSTANCE, .instance = instance};
@@ -190,7 +190,7 @@ Value lower_mark(Lower *l, Env *env, const Ast *mark) {
     if (lower_is_error(value))
         return value;
     if (value.kind != VAL_INSTANCE && value.kind != VAL_LIST)
-        return lower_fail(l, mark->loc, "the mark `%s` stands after %s, not after a module instance", mark->name,
+        return lower_fail(l, mark->loc, "the mark '%s' stands after %s, not after a module instance", mark->name,
                           lower_kind_text(l, value));
     if (strcmp(mark->name, "frozen") == 0 && mark->kid_count == 1) {
         freeze(l, value);
@@ -199,16 +199,16 @@ Value lower_mark(Lower *l, Env *env, const Ast *mark) {
     if (strcmp(mark->name, "shard") == 0 && mark->kid_count == 2) {
         if (value.kind != VAL_INSTANCE || known_dim(value.instance, mark->kid[1]))
             return value;
-        return lower_fail(l, mark->kid[1]->loc, "`shard` names a dimension of the parameters of `%s`",
+        return lower_fail(l, mark->kid[1]->loc, "'shard' names a dimension of the parameters of '%s'",
                           value.instance->module->ast->name);
     }
     if (strcmp(mark->name, "stage") == 0 && mark->kid_count == 2) {
         Value stage = lower_eval(l, env, mark->kid[1]);
         if (stage.kind == VAL_INT && !stage.batch && stage.integer >= 0)
             return value;
-        return lower_is_error(stage) ? stage : lower_fail(l, mark->kid[1]->loc, "`stage` takes an integer from 0");
+        return lower_is_error(stage) ? stage : lower_fail(l, mark->kid[1]->loc, "'stage' takes an integer from 0");
     }
-    return lower_fail(l, mark->loc, "there is no mark `%s`; marks are shard(dimension), frozen, stage(number)", mark->name);
+    return lower_fail(l, mark->loc, "there is no mark '%s'; marks are shard(dimension), frozen, stage(number)", mark->name);
 }
 
 /* ---- reading and updating ---- */
@@ -229,14 +229,15 @@ static Stored *stored(Lower *l, uint32_t buffer) {
 Value lower_read_buffer(Lower *l, uint32_t buffer, Loc loc) {
     const Buffer *info = &l->graph->buffers.at[buffer];
     if (!l->func)
-        return lower_fail(l, loc, "the value of `%s` is known only at run time", info->name);
+        return lower_fail(l, loc, "the value of '%s' is known only at run time", info->name);
     NodeId node = stored(l, buffer)->node;
     if (!node && l->func->func->kind == FUNC_INIT)
-        return lower_fail(l, loc, "`%s` has no value yet where it is read", info->name);
+        return lower_fail(l, loc, "'%s' has no value yet where it is read", info->name);
+    lower_builder(l)->locs = tg_locs_one(l->graph, lower_in_std(l, loc) && l->user_loc.line ? l->user_loc : loc);
     if (!node) {
-        lower_builder(l)->locs = tg_locs_one(l->graph, lower_in_std(l, loc) && l->user_loc.line ? l->user_loc : loc);
         node = tg_load(lower_builder(l), buffer);
-    }
+    } else if (info->class == BUFFER_STATE && tg_is_float(tg_type_of(&l->graph->types, info->type)->dtype))
+        node = tg_unary(lower_builder(l), OP_detach, node); /* to autodiff a state is a constant */
     Value value = lower_tensor(l, node, NULL);
     if (!lower_is_error(value)) {
         value.tensor->is_buffer = true;
@@ -251,8 +252,8 @@ static Binding *assigned_binding(Lower *l, Env *env, const Ast *ast) {
     Binding *binding = lower_find(env, ast->name);
     if (binding && binding->value.kind == VAL_BUFFER)
         return binding;
-    lower_fail(l, ast->loc, binding ? "`:=` updates a state or a parameter; `%s` is a value: write `=`"
-                                    : "there is no state or parameter `%s` to update", ast->name);
+    lower_fail(l, ast->loc, binding ? "':=' updates a state or a parameter; '%s' is a value: write '='"
+                                    : "there is no state or parameter '%s' to update", ast->name);
     return NULL;
 }
 
@@ -267,11 +268,11 @@ bool lower_assign(Lower *l, Env *env, const Ast *ast) {
     Type type = *tg_type_of(&l->graph->types, l->graph->buffers.at[buffer].type);
     const char *name = l->graph->buffers.at[buffer].name;
     if (lower_is_tensor(value) && tg_type_batch_axis(lower_type(l, value)) >= 0) {
-        lower_fail(l, ast->kid[0]->loc, "what is stored in `%s` has no batch B, this is %s", name, lower_show(l, value));
+        lower_fail(l, ast->kid[0]->loc, "what is stored in '%s' has no batch B, this is %s", name, lower_show(l, value));
         return false;
     }
     if (!l->func) {
-        lower_fail(l, ast->loc, "`%s` cannot be updated here", name);
+        lower_fail(l, ast->loc, "'%s' cannot be updated here", name);
         return false;
     }
     NodeId node = lower_filled(l, ast->kid[0], value, &type);
@@ -280,7 +281,7 @@ bool lower_assign(Lower *l, Env *env, const Ast *ast) {
     Loc loc = lower_in_std(l, ast->loc) && l->user_loc.line ? l->user_loc : ast->loc;
     Stored *before = stored(l, buffer);
     if (before->node) {
-        lower_fail(l, loc, "`%s` is updated twice in one step", name);
+        lower_fail(l, loc, "'%s' is updated twice in one step", name);
         lower_note(l, before->loc, "the first update is here");
         return false;
     }
@@ -309,7 +310,7 @@ bool lower_initial(Lower *l, const Initial *initial) {
         value = lower_cast(l, initial->ast, value, type.dtype);
     NodeId node = lower_filled(l, initial->ast, value, &type);
     if (!node) {
-        lower_note(l, buffer->loc, "in the first value of `%s`", buffer->name);
+        lower_note(l, buffer->loc, "in the first value of '%s'", buffer->name);
         return false;
     }
     lower_store(l, initial->buffer, node, buffer->loc);

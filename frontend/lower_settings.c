@@ -139,8 +139,8 @@ bool lower_settings_known(Lower *l) {
         }
         const char *name = tg_arena_str(l->arena, set, (size_t)(equals - set));
         const char *closest = tg_closest(name, l->known_settings.at, l->known_settings.count);
-        tg_error(l->diags, (Loc){0}, closest ? "--set %s: there is no setting `%s`; did you mean `%s`?"
-                                             : "--set %s: there is no setting `%s`", set, name, closest);
+        tg_error(l->diags, (Loc){0}, closest ? "--set %s: there is no setting '%s'; did you mean '%s'?"
+                                             : "--set %s: there is no setting '%s'", set, name, closest);
         Str list = tg_str(l->arena);
         for (uint32_t k = 0; k < l->known_settings.count; k++)
             tg_str_printf(&list, "%s%s", k ? ", " : "", l->known_settings.at[k]);

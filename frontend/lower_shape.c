@@ -49,7 +49,7 @@ static bool index_number(Lower *l, Env *env, const Ast *ast, int64_t absent, int
     if (!lower_force(l, &value) || lower_is_error(value))
         return false;
     if (value.kind != VAL_INT || value.batch) {
-        lower_fail(l, ast->loc, "an index is an integer known when compiling, not %s; `take` looks up run-time indices",
+        lower_fail(l, ast->loc, "an index is an integer known when compiling, not %s; 'take' looks up run-time indices",
                    lower_kind_text(l, value));
         return false;
     }
@@ -92,7 +92,7 @@ static bool one_subscript(Lower *l, Env *env, const Ast *ast, const Type *type, 
         !index_number(l, env, ast->kid[2], 1, 0, &stride))
         return false;
     if (stride < 1) {
-        lower_fail(l, ast->loc, "the step of a slice is at least 1; `reverse` turns a dimension around");
+        lower_fail(l, ast->loc, "the step of a slice is at least 1; 'reverse' turns a dimension around");
         return false;
     }
     start = clamp(start, 0, dim.size);
@@ -232,7 +232,7 @@ static bool split_group(Lower *l, Env *env, const Ast *group, Dim whole, Atoms *
         if (!known_size(l, env, name, atom))
             return false;
         if (!atom->known && unknown >= 0) {
-            lower_fail(l, group->loc, "both `%s` and `%s` are unknown in this group; one can be solved",
+            lower_fail(l, group->loc, "both '%s' and '%s' are unknown in this group; one can be solved",
                        atoms->at[unknown].name, atom->name);
             return false;
         }
@@ -342,7 +342,7 @@ static bool right_side(Lower *l, const Ast *list, const Atoms *atoms, Rearranged
     }
     for (uint32_t i = 0; i < atoms->count; i++)
         if (!to->used[i]) {
-            lower_fail(l, list->loc, "`%s` of the left side is missing on the right", atoms->at[i].name ? atoms->at[i].name : "...");
+            lower_fail(l, list->loc, "'%s' of the left side is missing on the right", atoms->at[i].name ? atoms->at[i].name : "...");
             return false;
         }
     return true;

@@ -29,7 +29,7 @@ static bool count_setting(Lower *l, const Ast *train, const char *name, int64_t 
     if (!plain(l, train, name, lower_int(standard), &value, &loc))
         return false;
     if (value.kind != VAL_INT || value.batch || value.integer < least || value.integer > INT32_MAX) {
-        lower_fail(l, loc, "`%s` is an integer from %lld, not %s", name, (long long)least, lower_kind_text(l, value));
+        lower_fail(l, loc, "'%s' is an integer from %lld, not %s", name, (long long)least, lower_kind_text(l, value));
         return false;
     }
     *count = value.integer;
@@ -40,9 +40,9 @@ static bool read_lengths(Lower *l, const Ast *train, Training *t) {
     const Ast *epochs = setting_of(train, "epochs"), *steps = setting_of(train, "steps");
     bool set_epochs = lower_set(l, "epochs") != NULL, set_steps = lower_set(l, "steps") != NULL;
     if ((epochs && steps) || (set_epochs && set_steps)) {
-        lower_fail(l, (steps ? steps : train)->loc, "`epochs` and `steps` both say how long to train: give one");
+        lower_fail(l, (steps ? steps : train)->loc, "'epochs' and 'steps' both say how long to train: give one");
         if (epochs)
-            lower_note(l, epochs->loc, "`epochs` is here");
+            lower_note(l, epochs->loc, "'epochs' is here");
         return false;
     }
     bool by_steps = set_steps || (steps && !set_epochs);
@@ -56,14 +56,14 @@ static bool read_batch(Lower *l, const Ast *train, Training *t) {
         !count_setting(l, train, "lanes", 1, 1, &t->lanes))
         return false;
     if (t->micro > t->batch) {
-        lower_fail(l, train->loc, "`micro` is %lld, more than `batch`, which is %lld", (long long)t->micro, (long long)t->batch);
+        lower_fail(l, train->loc, "'micro' is %lld, more than 'batch', which is %lld", (long long)t->micro, (long long)t->batch);
         return false;
     }
     int64_t micros = (t->batch + t->micro - 1) / t->micro;
     bool fits = (t->lanes & (t->lanes - 1)) == 0 && (micros >= t->lanes ? micros % t->lanes == 0 : t->lanes % micros == 0);
     if (fits)
         return true;
-    lower_fail(l, train->loc, "`lanes` is %lld; it must be a power of two that divides the %lld micro-batches, or a multiple "
+    lower_fail(l, train->loc, "'lanes' is %lld; it must be a power of two that divides the %lld micro-batches, or a multiple "
                "of them", (long long)t->lanes, (long long)micros);
     return false;
 }
@@ -78,7 +78,7 @@ static bool read_clip(Lower *l, const Ast *train, Training *t) {
     if (lower_is_error(value))
         return false;
     if (!lower_is_number(value) || lower_number(value) < 0) {
-        lower_fail(l, (clip ? clip : train)->loc, "`clip_norm` is a number from 0, not %s", lower_kind_text(l, value));
+        lower_fail(l, (clip ? clip : train)->loc, "'clip_norm' is a number from 0, not %s", lower_kind_text(l, value));
         return false;
     }
     t->clip_norm = lower_number(value);
@@ -94,7 +94,7 @@ static bool read_data(Lower *l, const Ast *train, const char *name, DataSet *set
     if (lower_is_error(value))
         return false;
     if (value.kind != VAL_DATA) {
-        lower_fail(l, setting->loc, "`%s` is a data block, as in `Digits.train`, not %s", name, lower_kind_text(l, value));
+        lower_fail(l, setting->loc, "'%s' is a data block, as in 'Digits.train', not %s", name, lower_kind_text(l, value));
         return false;
     }
     l->user_loc = setting->loc;
@@ -111,7 +111,7 @@ static bool read_settings(Lower *l, const Ast *train, Training *t) {
         for (uint32_t k = 0; k < sizeof built / sizeof *built; k++)
             known |= strcmp(train->kid[i]->name, built[k]) == 0;
         if (!known) {
-            lower_fail(l, train->kid[i]->loc, "the setting `%s` is not built yet", train->kid[i]->name);
+            lower_fail(l, train->kid[i]->loc, "the setting '%s' is not built yet", train->kid[i]->name);
             return false;
         }
     }
@@ -122,7 +122,7 @@ static bool read_settings(Lower *l, const Ast *train, Training *t) {
         !plain(l, train, "shuffle", lower_bool(true), &shuffle, &loc) || !read_clip(l, train, t))
         return false;
     if (shuffle.kind != VAL_BOOL) {
-        lower_fail(l, loc, "`shuffle` is true or false, not %s", lower_kind_text(l, shuffle));
+        lower_fail(l, loc, "'shuffle' is true or false, not %s", lower_kind_text(l, shuffle));
         return false;
     }
     t->seed = (uint64_t)seed;
@@ -131,7 +131,7 @@ static bool read_settings(Lower *l, const Ast *train, Training *t) {
     static const char *const needed[] = {"data", "objective", "optimizer"};
     for (uint32_t i = 0; i < 3; i++)
         if (!setting_of(train, needed[i])) {
-            lower_fail(l, train->loc, "`train` needs the setting `%s`", needed[i]);
+            lower_fail(l, train->loc, "'train' needs the setting '%s'", needed[i]);
             return false;
         }
     return read_data(l, train, "data", &t->train) && read_data(l, train, "validate", &t->validate);
@@ -165,7 +165,7 @@ static bool give_field(Lower *l, const char *name, Value value, const Ast *at, b
         value = lower_float(value.truth);
     if (single && lower_is_tensor(value)) {
         if (lower_type(l, value)->rank) {
-            lower_fail(l, at->loc, "field `%s` of the objective is %s; each is a single number, as `mean(...)` gives", name,
+            lower_fail(l, at->loc, "field '%s' of the objective is %s; each is a single number, as 'mean(...)' gives", name,
                        lower_show(l, value));
             return false;
         }
@@ -195,7 +195,7 @@ static bool give_objective(Lower *l, Value result, const Ast *at) {
             return false;
     }
     if (!has_loss)
-        lower_fail(l, at->loc, "the objective gives no field `loss`: that is what training minimises");
+        lower_fail(l, at->loc, "the objective gives no field 'loss': that is what training minimises");
     return has_loss;
 }
 
@@ -207,8 +207,8 @@ static bool store_states(Lower *l, bool keep) {
         const Buffer *buffer = &l->graph->buffers.at[i];
         bool twice = l->func->func->kind == FUNC_OBJECTIVE && buffer->class == BUFFER_PARAM && !buffer->frozen;
         if (twice) {
-            lower_fail(l, stored->loc, "the parameter `%s` is updated twice in one step: here and by the optimizer", buffer->name);
-            lower_note(l, buffer->loc, "mark it `frozen`, or make it a `state`");
+            lower_fail(l, stored->loc, "the parameter '%s' is updated twice in one step: here and by the optimizer", buffer->name);
+            lower_note(l, buffer->loc, "mark it 'frozen', or make it a 'state'");
             return false;
         }
         lower_builder(l)->locs = tg_locs_one(l->graph, stored->loc);
@@ -225,7 +225,7 @@ static bool lower_objective(Lower *l, const Ast *setting, const DataSet *set, bo
     Value result = lower_is_error(fn) ? fn : lower_apply(l, fn, &batch, 1, setting->kid[0]);
     const Ast *at = fn.kind == VAL_FN ? fn.closure->ast : setting;
     if (result.kind == VAL_NONE) {
-        lower_fail(l, at->loc, "the objective returns nothing; it gives a record with the field `loss`");
+        lower_fail(l, at->loc, "the objective returns nothing; it gives a record with the field 'loss'");
         return false;
     }
     bool ok = !lower_is_error(result) && give_objective(l, result, at) && store_states(l, training);
@@ -308,7 +308,7 @@ static Env *own_arguments(Lower *l, const Instance *instance, uint32_t param, co
             Value parameter = lower_read_buffer(l, param, at->loc);
             value = lower_apply(l, value, &parameter, 1, at);
             const Ast *type = type_of_argument(instance->module->ast->kid[0], binding->name);
-            Signature s = {.env = own, .what = tg_arena_printf(l->arena, "`%s`", binding->name), .loc = binding->loc};
+            Signature s = {.env = own, .what = tg_arena_printf(l->arena, "'%s'", binding->name), .loc = binding->loc};
             if (type && !lower_match(l, &s, type, &value))
                 return NULL;
         }
@@ -322,7 +322,7 @@ static Env *own_arguments(Lower *l, const Instance *instance, uint32_t param, co
 static bool update_one(Lower *l, const Instance *instance, uint32_t param, const Ast *at) {
     const Ast *optimizer = instance->module->ast, *update = update_of(optimizer);
     if (!update || update->kid[0]->kid_count != 2) {
-        lower_fail(l, optimizer->loc, "an optimizer has `fn update(p, g)`: the parameter and its gradient");
+        lower_fail(l, optimizer->loc, "an optimizer has 'fn update(p, g)': the parameter and its gradient");
         return false;
     }
     Env *arguments = own_arguments(l, instance, param, at);
@@ -346,7 +346,7 @@ static bool update_one(Lower *l, const Instance *instance, uint32_t param, const
         return false;
     if (param < l->func->stored_count && l->func->stored[param].node)
         return true;
-    lower_fail(l, update->loc, "`update` does not give the parameter a value: `%s := ...` is missing", p);
+    lower_fail(l, update->loc, "'update' does not give the parameter a value: '%s := ...' is missing", p);
     return false;
 }
 
@@ -354,7 +354,9 @@ bool lower_update(Lower *l, const Ast *setting) {
     FuncState *state = lower_func_begin(l, FUNC_UPDATE, "update", true, false);
     const Ast *at = setting->kid[0];
     l->user_loc = at->loc;
-    Value optimizer = lower_setting(l, l->file_env, at, "optimizer", false);
+    l->setting = at->kind == AST_CALL ? "optimizer" : NULL;
+    Value optimizer = lower_eval(l, l->file_env, at);
+    l->setting = NULL;
     bool ok = !lower_is_error(optimizer);
     uint32_t count = l->graph->buffers.count;
     for (uint32_t i = 0; ok && i < count; i++) {
@@ -366,7 +368,7 @@ bool lower_update(Lower *l, const Ast *setting) {
             own = lower_apply(l, optimizer, &parameter, 1, at);
         }
         if (!lower_is_error(own) && own.kind != VAL_OPTIMIZER_INSTANCE)
-            lower_fail(l, at->loc, "`optimizer` is an optimizer with its arguments, as in `AdamW(lr = 1e-3)`, not %s",
+            lower_fail(l, at->loc, "'optimizer' is an optimizer with its arguments, as in 'AdamW(lr = 1e-3)', not %s",
                        lower_kind_text(l, own));
         ok = own.kind == VAL_OPTIMIZER_INSTANCE && update_one(l, own.instance, i, at);
     }
@@ -390,7 +392,7 @@ bool lower_train(Lower *l, const Ast *train) {
 static bool export_argument(Lower *l, Env *env, const Ast *arg, Value *value) {
     const Ast *type_ast = arg->kid_count ? arg->kid[0] : NULL;
     if (!type_ast) {
-        lower_fail(l, arg->loc, "the argument `%s` of an `export fn` needs a type", arg->name);
+        lower_fail(l, arg->loc, "the argument '%s' of an 'export fn' needs a type", arg->name);
         return false;
     }
     Binding *named = type_ast->kind == AST_TYPE ? lower_find(env, type_ast->name) : NULL;
@@ -425,7 +427,7 @@ bool lower_export(Lower *l, const Ast *fn, Env *env) {
     l->user_loc = (Loc){0};
     ok = !lower_is_error(result);
     if (ok && result.kind == VAL_NONE) {
-        lower_fail(l, fn->loc, "`export fn %s` returns nothing", fn->name);
+        lower_fail(l, fn->loc, "'export fn %s' returns nothing", fn->name);
         ok = false;
     }
     if (ok && result.kind != VAL_RECORD)

@@ -38,7 +38,7 @@ static const char *closest_type(const char *name) {
 
 static bool unknown_type(Lower *l, const Ast *ast) {
     const char *closest = closest_type(ast->name);
-    lower_fail(l, ast->loc, closest ? "there is no type `%s`; did you mean `%s`?" : "there is no type `%s`", ast->name,
+    lower_fail(l, ast->loc, closest ? "there is no type '%s'; did you mean '%s'?" : "there is no type '%s'", ast->name,
                closest);
     return false;
 }
@@ -64,8 +64,6 @@ bool lower_declared_type(Lower *l, Env *env, const Ast *ast, bool batched, Type 
     type->dtype = tg_dtype_named(ast->name);
     if (type->dtype == DT_COUNT)
         return unknown_type(l, ast);
-    if (batched)
-        type->dims[type->rank++] = (Dim){1, true};
     if (ast->kid_count + batched > TG_MAX_RANK) {
         lower_fail(l, ast->loc, "%u dimensions; %d are the most", ast->kid_count, TG_MAX_RANK - batched);
         return false;
@@ -77,6 +75,13 @@ bool lower_declared_type(Lower *l, Env *env, const Ast *ast, bool batched, Type 
         }
         if (!dim_value(l, env, ast->kid[i], &type->dims[type->rank++]))
             return false;
+    }
+    if (!lower_check_type(l, ast->loc, type))
+        return false;
+    if (batched) {
+        memmove(type->dims + 1, type->dims, type->rank * sizeof *type->dims);
+        type->dims[0] = (Dim){1, true};
+        type->rank++;
     }
     return lower_check_type(l, ast->loc, type);
 }
@@ -95,6 +100,12 @@ static const char *dims_text(Lower *l, const Dim *dims, uint32_t count) {
     }
     tg_str_printf(&text, "]");
     return text.text;
+}
+
+static const char *dim_text(Lower *l, Dim dim) {
+    if (!dim.batch)
+        return tg_arena_printf(l->arena, "%lld", (long long)dim.size);
+    return dim.size == 1 ? "B" : tg_arena_printf(l->arena, "B*%lld", (long long)dim.size);
 }
 
 static void print_dim(Str *to, const Ast *dim) {
@@ -134,10 +145,13 @@ static bool mismatch(Lower *l, const Signature *s, const Ast *type, Value value,
                      const Binding *binding) {
     Dim has = lower_type(l, value)->dims[axis];
     lower_fail(l, s->loc, "%s is %s, not %s: dimension %u is %s, not %s", s->what, lower_show(l, value),
-               wanted_text(l, type), axis, dims_text(l, &has, 1), dims_text(l, &needed, 1));
+               wanted_text(l, type), axis, dim_text(l, has), dim_text(l, needed));
     if (binding && !lower_in_std(l, binding->loc))
-        lower_note(l, binding->loc, "`%s` is %lld%s because of this %s", binding->name, (long long)needed.size,
-                   needed.batch ? " * B" : "", binding->role ? binding->role : "value");
+        lower_note(l, binding->loc, "'%s' is %s because of this %s", binding->name, dim_text(l, needed),
+                   binding->role ? binding->role : "value");
+    Loc origin = tg_locs_first(l->graph, tg_node(value.tensor->func, value.tensor->node)->locs);
+    if (origin.line && (origin.line != s->loc.line || origin.file != s->loc.file) && !lower_in_std(l, origin))
+        lower_note(l, origin, "%s comes from here", lower_type_text(l, lower_type(l, value)));
     if (!lower_in_std(l, type->loc))
         lower_note(l, type->loc, "%s is needed here", wanted_text(l, type));
     return false;
@@ -168,7 +182,7 @@ static bool match_name(Lower *l, const Signature *s, const Ast *type, const Ast 
         if (!lower_force(l, &known) || lower_is_error(known))
             return false;
         if (known.kind != VAL_INT) {
-            lower_fail(l, dim->loc, "`%s` is %s, no size of a dimension", dim->name, lower_kind_text(l, known));
+            lower_fail(l, dim->loc, "'%s' is %s, no size of a dimension", dim->name, lower_kind_text(l, known));
             return false;
         }
         needed = (Dim){known.integer, known.batch};
@@ -194,9 +208,9 @@ static bool match_rest(Lower *l, const Signature *s, const Ast *type, Value valu
         equal = tg_dim_equal(dims[i], own->dims[first + i]);
     if (equal)
         return true;
-    lower_fail(l, s->loc, "%s is %s, not %s: `...` is %s, not %s", s->what, lower_show(l, value), wanted_text(l, type),
+    lower_fail(l, s->loc, "%s is %s, not %s: '...' is %s, not %s", s->what, lower_show(l, value), wanted_text(l, type),
                dims_text(l, own->dims + first, count), dims_text(l, dims, known->count));
-    lower_note(l, binding->loc, "`...` is %s because of this", dims_text(l, dims, known->count));
+    lower_note(l, binding->loc, "'...' is %s because of this", dims_text(l, dims, known->count));
     return false;
 }
 
@@ -285,7 +299,7 @@ static bool match_element(Lower *l, const Signature *s, const Ast *type, DType d
     if (!lower_is_tensor(*value))
         return wrong(l, s, wanted_text(l, type), *value);
     if (lower_type(l, *value)->dtype != dtype) {
-        lower_fail(l, s->loc, "%s is %s, not %s: two element types need a cast, `%s(...)`", s->what, lower_show(l, *value),
+        lower_fail(l, s->loc, "%s is %s, not %s: two element types need a cast, '%s(...)'", s->what, lower_show(l, *value),
                    wanted_text(l, type), tg_dtype(dtype)->name);
         return false;
     }
@@ -325,12 +339,12 @@ static bool match_record(Lower *l, const Signature *s, const Ast *type, Value *v
                 continue;
             found = true;
             Signature inner = *s;
-            inner.what = tg_arena_printf(l->arena, "field `%s` of %s", field->name, s->what);
+            inner.what = tg_arena_printf(l->arena, "field '%s' of %s", field->name, s->what);
             if (!lower_match(l, &inner, field->kid[0], &value->record->values[k]))
                 return false;
         }
         if (!found) {
-            lower_fail(l, s->loc, "%s has no field `%s`", s->what, field->name);
+            lower_fail(l, s->loc, "%s has no field '%s'", s->what, field->name);
             return false;
         }
     }

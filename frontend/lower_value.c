@@ -81,7 +81,7 @@ const char *lower_kind_text(Lower *l, Value value) {
     case VAL_LAMBDA:
     case VAL_BUILTIN: return "a function";
     case VAL_MODULE: return "a module";
-    case VAL_INSTANCE: return tg_arena_printf(l->arena, "the module instance `%s`", value.instance->path);
+    case VAL_INSTANCE: return tg_arena_printf(l->arena, "the module instance '%s'", value.instance->path);
     case VAL_OPTIMIZER:
     case VAL_OPTIMIZER_INSTANCE: return "an optimizer";
     case VAL_DATA: return "a data block";
@@ -253,7 +253,7 @@ static void make_lazy_again(Lower *l, Binding *binding) {
 Value lower_binding_value(Lower *l, Env *env, Binding *binding, Loc use) {
     make_lazy_again(l, binding);
     if (binding->state == EVALUATING)
-        return lower_fail(l, use, "`%s` is defined by itself", binding->name);
+        return lower_fail(l, use, "'%s' is defined by itself", binding->name);
     if (binding->state == BOUND)
         return binding->value;
     binding->state = EVALUATING;
@@ -266,7 +266,7 @@ Value lower_binding_value(Lower *l, Env *env, Binding *binding, Loc use) {
     const char *text = binding->compile_time_setting ? lower_set(l, binding->name) : NULL;
     Value value = text ? lower_set_value(text) : lower_eval(l, env, item->kid[1]);
     if (item->kind == AST_CONST && item->kid[0]) {
-        Signature s = {.env = env, .what = tg_arena_printf(l->arena, "`%s`", binding->name), .loc = item->loc};
+        Signature s = {.env = env, .what = tg_arena_printf(l->arena, "'%s'", binding->name), .loc = item->loc};
         if (!lower_match(l, &s, item->kid[0], &value))
             value = lower_error_value();
     }
@@ -305,14 +305,14 @@ Value lower_name(Lower *l, Env *env, const char *name, Loc loc) {
         uint32_t count;
         collect_names(l, env, &names, &count);
         const char *closest = tg_closest(name, names, count);
-        lower_fail(l, loc, closest ? "there is no `%s`; did you mean `%s`?" : "there is no `%s`", name, closest);
+        lower_fail(l, loc, closest ? "there is no '%s'; did you mean '%s'?" : "there is no '%s'", name, closest);
         return lower_error_value();
     }
     Value value = lower_binding_value(l, where, binding, loc);
     if (value.kind == VAL_BUFFER)
         return lower_read_buffer(l, value.buffer, loc);
     if (value.kind == VAL_ABSENT) {
-        lower_fail(l, loc, "`%s` is not there: its guard is false; ask `defined(%s)` first", name, name);
+        lower_fail(l, loc, "'%s' is not there: its guard is false; ask 'defined(%s)' first", name, name);
         lower_note(l, binding->loc, "the guard is here");
         return lower_error_value();
     }

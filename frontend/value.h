@@ -179,6 +179,7 @@ typedef struct Lower {
     const Type *initial;       /* type that an initialiser must give, or NULL */
     uint32_t depth;            /* of calls */
     uint32_t trace;            /* notes of calls below the last error */
+    const Ast *last_trace;     /* the call that was looked at last for them */
     bool shown;                /* the last error was printed, so may its notes be */
     bool restart;              /* a run-time setting turned out to be needed now: begin again */
     Vec(const char *) compile_time; /* such settings, over all restarts */
