@@ -28,7 +28,8 @@ DataRoot tg_data_root(const char *option, const TgPlan *plan) {
 }
 
 void tg_data_files_init(DataFiles *files, Arena *arena, const TgPlan *plan, DataRoot root) {
-    *files = (DataFiles){.arena = arena, .plan = plan, .root = root, .arrays = TG_ALLOC(arena, DataArray, plan->field_count)};
+    *files = (DataFiles){
+        .arena = arena, .plan = plan, .root = root, .arrays = TG_ALLOC(arena, DataArray, plan->field_count)};
 }
 
 static bool same_source(const PlanField *a, const PlanField *b) {
@@ -54,8 +55,9 @@ static Status read_field(DataFiles *files, const PlanField *field, DataArray *ar
     struct stat info;
     if (stat(path, &info) != 0) {
         *why = absolute ? tg_arena_printf(arena, "%s: there is no file %s", place(arena, field), path)
-                        : tg_arena_printf(arena, "%s: there is no file %s ('%s' in %s, from %s); --data-root DIR or $TG_DATA "
-                                                 "names another folder",
+                        : tg_arena_printf(arena,
+                                          "%s: there is no file %s ('%s' in %s, from %s); --data-root DIR or $TG_DATA "
+                                          "names another folder",
                                           place(arena, field), path, field->path, files->root.path, files->root.origin);
         return TG_IO;
     }
@@ -92,7 +94,8 @@ static Status check_shape(Arena *arena, const PlanField *field, const DataArray 
     return TG_MODEL;
 }
 
-static Status check_bounds(Arena *arena, const PlanField *field, const DataArray *array, int64_t per_record, const char **why) {
+static Status check_bounds(Arena *arena, const PlanField *field, const DataArray *array, int64_t per_record,
+                           const char **why) {
     if (!field->bounded)
         return TG_OK;
     int64_t count = array->dims[0] * per_record;
@@ -109,7 +112,8 @@ static Status check_bounds(Arena *arena, const PlanField *field, const DataArray
     return TG_OK;
 }
 
-static Status choose_split(DataFiles *files, const PlanDataSet *plan, const char *name, DataSet *set, const char **why) {
+static Status choose_split(DataFiles *files, const PlanDataSet *plan, const char *name, DataSet *set,
+                           const char **why) {
     const PlanSplit *splits = files->plan->splits + plan->split_first;
     if (name[0] == '\0') {
         set->records = tg_data_split(files->arena, set->file_records, NULL, 0, 0, true, &set->count);
@@ -120,12 +124,13 @@ static Status choose_split(DataFiles *files, const PlanDataSet *plan, const char
         names[i] = splits[i].name;
         if (strcmp(names[i], name) != 0)
             continue;
-        set->records = tg_data_split(files->arena, set->file_records, splits, plan->split_count, i, plan->by_runs, &set->count);
+        set->records =
+            tg_data_split(files->arena, set->file_records, splits, plan->split_count, i, plan->by_runs, &set->count);
         return TG_OK;
     }
     const char *close = tg_closest(name, names, plan->split_count);
-    *why = tg_arena_printf(files->arena, "data set '%s' has no split '%s'%s%s%s", plan->name, name, close ? "; did you mean '" : "",
-                           close ? close : "", close ? "'?" : "");
+    *why = tg_arena_printf(files->arena, "data set '%s' has no split '%s'%s%s%s", plan->name, name,
+                           close ? "; did you mean '" : "", close ? close : "", close ? "'?" : "");
     return TG_USAGE;
 }
 

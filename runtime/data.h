@@ -1,7 +1,7 @@
 /* Data sets: files read into memory, checked against the schema, split, put in order, and handed out in batches.
 
-   A function that fails leaves the reason in `*why` (arena text, one line): TG_IO when a file cannot be read, TG_MODEL when
-   what it holds is not what the program declares. */
+   A function that fails leaves the reason in `*why` (arena text, one line): TG_IO when a file cannot be read, TG_MODEL
+   when what it holds is not what the program declares. */
 #ifndef TG_DATA_H
 #define TG_DATA_H
 
@@ -39,7 +39,8 @@ int64_t tg_data_bytes(DType dtype, int rank, const int64_t *dims);
 const char *tg_data_shape(Arena *arena, DType dtype, int rank, const int64_t *dims);
 /* The same array if it has the type; integers widen to a type that holds all their values. */
 TG_CHECKED Status tg_data_widen(Arena *arena, DataArray *array, DType to, const char *what, const char **why);
-TG_CHECKED Status tg_npy_write(const TgHost *host, const char *path, const DataArray *array, char *why, size_t why_bytes);
+TG_CHECKED Status tg_npy_write(const TgHost *host, const char *path, const DataArray *array, char *why,
+                               size_t why_bytes);
 
 /* Where relative paths start. */
 typedef struct DataRoot {
@@ -70,26 +71,28 @@ typedef struct DataFiles {
 
 void tg_data_files_init(DataFiles *files, Arena *arena, const TgPlan *plan, DataRoot root);
 /* `split` NULL: the set's own. Reads the files, checks type, shape, equal counts and bounds, and applies the split. */
-TG_CHECKED Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const char *split, DataSet *set, const char **why);
+TG_CHECKED Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const char *split, DataSet *set,
+                               const char **why);
 
 /* The positions of `count` records that belong to split `index`, ascending. Depends on count and shares only. */
-int64_t *tg_data_split(Arena *arena, int64_t count, const PlanSplit *splits, uint32_t split_count, uint32_t index, bool by_runs,
-                       int64_t *split_records);
+int64_t *tg_data_split(Arena *arena, int64_t count, const PlanSplit *splits, uint32_t split_count, uint32_t index,
+                       bool by_runs, int64_t *split_records);
 /* Shuffles in place: order = f(seed, epoch). docs/training.md has the definition in Python. */
 void tg_data_shuffle(int64_t *records, int64_t count, uint64_t seed, int64_t epoch);
 
 /* Some records of a set. */
 typedef struct Batch {
     const DataSet *set;
-    const int64_t *records;          /* NULL: `gathered` has them */
-    unsigned char *const *gathered;  /* per field: the records one after the other */
+    const int64_t *records;         /* NULL: `gathered` has them */
+    unsigned char *const *gathered; /* per field: the records one after the other */
     int64_t count;
     int64_t epoch;
     bool ends_epoch;
 } Batch;
 
 /* Copies records [first, first + rows) of the batch; rows up to `capacity` become zero. */
-void tg_batch_copy(const Batch *batch, uint32_t field, int64_t first, int64_t rows, int64_t capacity, unsigned char *to);
+void tg_batch_copy(const Batch *batch, uint32_t field, int64_t first, int64_t rows, int64_t capacity,
+                   unsigned char *to);
 
 typedef struct FeedOptions {
     const TgHost *host;

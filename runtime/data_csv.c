@@ -97,7 +97,8 @@ static Status choose(Csv *csv, const char *columns, uint32_t **places, uint32_t 
             found++;
         if (found == header) {
             const char *close = tg_closest(name, (const char *const *)csv->cells.at, header);
-            return bad(csv, "there is no column '%s'%s%s%s", name, close ? "; did you mean '" : "", close ? close : "", close ? "'?" : "");
+            return bad(csv, "there is no column '%s'%s%s%s", name, close ? "; did you mean '" : "", close ? close : "",
+                       close ? "'?" : "");
         }
         (*places)[i] = found;
     }

@@ -3,7 +3,8 @@
 #include <pthread.h>
 #include <string.h>
 
-void tg_batch_copy(const Batch *batch, uint32_t field, int64_t first, int64_t rows, int64_t capacity, unsigned char *to) {
+void tg_batch_copy(const Batch *batch, uint32_t field, int64_t first, int64_t rows, int64_t capacity,
+                   unsigned char *to) {
     size_t bytes = batch->set->record_bytes[field];
     if (batch->gathered != NULL) {
         memcpy(to, batch->gathered[field] + (size_t)first * bytes, (size_t)rows * bytes);
@@ -41,7 +42,7 @@ struct Feed {
     pthread_cond_t changed;
     bool stop;
     Slot slots[SLOTS];
-    uint32_t reading;  /* slot that the caller holds or waits for */
+    uint32_t reading; /* slot that the caller holds or waits for */
     bool holding;
 };
 
@@ -106,7 +107,8 @@ static bool start_thread(Feed *feed) {
 
 Status tg_feed_open(Arena *arena, const FeedOptions *options, const DataSet *set, Feed **made) {
     Feed *feed = TG_ALLOC(arena, Feed, 1);
-    *feed = (Feed){.options = *options, .set = set, .cursor = {.epoch = -1, .order = TG_ALLOC(arena, int64_t, set->count)}};
+    *feed =
+        (Feed){.options = *options, .set = set, .cursor = {.epoch = -1, .order = TG_ALLOC(arena, int64_t, set->count)}};
     *made = feed;
     if (set->count == 0 || options->batch < 1)
         return TG_MODEL;

@@ -13,8 +13,8 @@ static void zlib_free(voidpf arena, voidpf address) {
 
 static uInt at_once(size_t bytes) { return bytes > 1u << 30 ? 1u << 30 : (uInt)bytes; }
 
-static Status inflate_all(Arena *arena, const char *path, unsigned char *in, size_t in_bytes, unsigned char **data, size_t *bytes,
-                          const char **why) {
+static Status inflate_all(Arena *arena, const char *path, unsigned char *in, size_t in_bytes, unsigned char **data,
+                          size_t *bytes, const char **why) {
     z_stream stream = {.zalloc = zlib_alloc, .zfree = zlib_free, .opaque = arena};
     int result = inflateInit2(&stream, 16 + MAX_WBITS);
     size_t capacity = in_bytes * 4 + 4096, have = 0, used = 0;
@@ -41,7 +41,8 @@ static Status inflate_all(Arena *arena, const char *path, unsigned char *in, siz
     if (result == Z_BUF_ERROR)
         *why = tg_arena_printf(arena, "%s: truncated: the compressed data ends at byte %zu", path, used);
     else
-        *why = tg_arena_printf(arena, "%s: damaged gzip data at byte %zu: %s", path, used, stream.msg ? stream.msg : "not gzip");
+        *why = tg_arena_printf(arena, "%s: damaged gzip data at byte %zu: %s", path, used,
+                               stream.msg ? stream.msg : "not gzip");
     return TG_MODEL;
 }
 
@@ -100,9 +101,11 @@ Status tg_data_widen(Arena *arena, DataArray *array, DType to, const char *what,
     if (array->dtype == to)
         return TG_OK;
     if (!holds_all(to, array->dtype)) {
-        *why = tg_arena_printf(arena, "%s holds %s values, but the program wants %s; only integers widen, to a type that holds "
-                                      "all their values",
-                               what, tg_dtype(array->dtype)->name, tg_dtype(to)->name);
+        *why =
+            tg_arena_printf(arena,
+                            "%s holds %s values, but the program wants %s; only integers widen, to a type that holds "
+                            "all their values",
+                            what, tg_dtype(array->dtype)->name, tg_dtype(to)->name);
         return TG_MODEL;
     }
     int64_t count = tg_data_bytes(array->dtype, array->rank, array->dims) / tg_dtype(array->dtype)->bytes;

@@ -1,4 +1,5 @@
-/* idx, the format of MNIST: two zero bytes, a type, the rank, the dimensions (big-endian u32), the values (big-endian). */
+/* idx, the format of MNIST: two zero bytes, a type, the rank, the dimensions (big-endian u32), the values (big-endian).
+ */
 #include "runtime/data.h"
 
 typedef struct IdxType {
@@ -11,7 +12,8 @@ static const IdxType types[] = {
 };
 
 static Status truncated(Arena *arena, const char *path, const char *part, size_t needs, size_t has, const char **why) {
-    *why = tg_arena_printf(arena, "%s: truncated: the %s end at byte %zu, the file at byte %zu", path, part, needs, has);
+    *why =
+        tg_arena_printf(arena, "%s: truncated: the %s end at byte %zu, the file at byte %zu", path, part, needs, has);
     return TG_MODEL;
 }
 
@@ -23,7 +25,8 @@ Status tg_read_idx(Arena *arena, const DataRequest *request, DataArray *array, c
     if (bytes < 4)
         return truncated(arena, path, "four bytes of an idx file's type", 4, bytes, why);
     if (data[0] != 0 || data[1] != 0) {
-        *why = tg_arena_printf(arena, "%s: byte 0: not an idx file (it begins with %02x %02x, not 00 00)", path, data[0], data[1]);
+        *why = tg_arena_printf(arena, "%s: byte 0: not an idx file (it begins with %02x %02x, not 00 00)", path,
+                               data[0], data[1]);
         return TG_MODEL;
     }
     const IdxType *type = NULL;

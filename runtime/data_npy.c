@@ -13,8 +13,8 @@ typedef struct NpyType {
 } NpyType;
 
 static const NpyType types[] = {
-    {"b1", DT_BOOL}, {"u1", DT_U8}, {"i1", DT_I8}, {"u2", DT_U16}, {"i2", DT_I16}, {"i4", DT_I32},
-    {"i8", DT_I64},  {"f2", DT_F16}, {"f4", DT_F32}, {"f8", DT_F64},
+    {"b1", DT_BOOL}, {"u1", DT_U8},  {"i1", DT_I8},  {"u2", DT_U16}, {"i2", DT_I16},
+    {"i4", DT_I32},  {"i8", DT_I64}, {"f2", DT_F16}, {"f4", DT_F32}, {"f8", DT_F64},
 };
 
 static const char magic[] = "\x93NUMPY";
@@ -113,8 +113,9 @@ Status tg_npy_write(const TgHost *host, const char *path, const DataArray *array
         if (types[i].dtype == array->dtype)
             code = types[i].code;
     enum { PREFIX = MAGIC_BYTES + 4 };
-    int dict = snprintf(header + PREFIX, sizeof header - PREFIX, "{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }",
-                        tg_dtype(array->dtype)->bytes == 1 ? "|" : "<", code, shape);
+    int dict =
+        snprintf(header + PREFIX, sizeof header - PREFIX, "{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }",
+                 tg_dtype(array->dtype)->bytes == 1 ? "|" : "<", code, shape);
     size_t total = (PREFIX + (size_t)dict + 1 + 63) / 64 * 64;
     memset(header + PREFIX + dict, ' ', total - PREFIX - (size_t)dict - 1);
     header[total - 1] = '\n';

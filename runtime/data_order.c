@@ -32,8 +32,8 @@ static int64_t cut(int64_t count, const PlanSplit *splits, uint32_t index) {
     return records < count ? records : count;
 }
 
-int64_t *tg_data_split(Arena *arena, int64_t count, const PlanSplit *splits, uint32_t split_count, uint32_t index, bool by_runs,
-                       int64_t *split_records) {
+int64_t *tg_data_split(Arena *arena, int64_t count, const PlanSplit *splits, uint32_t split_count, uint32_t index,
+                       bool by_runs, int64_t *split_records) {
     int64_t first = split_count == 0 ? 0 : cut(count, splits, index);
     int64_t last = split_count == 0 ? count : cut(count, splits, index + 1);
     int64_t *records = TG_ALLOC(arena, int64_t, last - first);

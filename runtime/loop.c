@@ -31,8 +31,8 @@ static Status open_func(Loop *loop, const PlanFunc *func, const DataSet *set, Lo
         int64_t bytes = tg_data_bytes(buffer->dtype, buffer->rank, buffer->dims);
         if (!field_of(set, func, i, buffer->name, &made->fields[i]) ||
             bytes != (int64_t)set->record_bytes[made->fields[i]] * func->capacity) {
-            *why = tg_arena_printf(loop->arena, "input '%s' of the plan's function '%s' fits no field of the data", buffer->name,
-                                   func->name);
+            *why = tg_arena_printf(loop->arena, "input '%s' of the plan's function '%s' fits no field of the data",
+                                   buffer->name, func->name);
             return TG_INTERNAL;
         }
         made->inputs[i] = tg_exec_address(loop->exec, index, 0);
@@ -63,9 +63,10 @@ static void open_gate(Loop *loop) {
     }
 }
 
-Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, const DataSet *train, const DataSet *validate,
-                    const char **why) {
-    *loop = (Loop){.arena = arena, .plan = plan, .exec = exec, .scalars = tg_exec_scalars(exec), .values = tg_exec_values(exec)};
+Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, const DataSet *train,
+                    const DataSet *validate, const char **why) {
+    *loop = (Loop){
+        .arena = arena, .plan = plan, .exec = exec, .scalars = tg_exec_scalars(exec), .values = tg_exec_values(exec)};
     loop->step = builtin(loop, "step");
     loop->total_steps = builtin(loop, "total_steps");
     loop->epoch = builtin(loop, "epoch");
@@ -74,7 +75,8 @@ Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, 
     loop->micros = plan->micro > 0 ? (plan->batch + plan->micro - 1) / plan->micro : 1;
     loop->lanes = plan->lanes < loop->micros ? plan->lanes : loop->micros;
     if (loop->lanes < 1 || loop->micros % loop->lanes != 0) {
-        *why = tg_arena_printf(arena, "the plan has %lld lanes for %lld micro-batches", (long long)plan->lanes, (long long)loop->micros);
+        *why = tg_arena_printf(arena, "the plan has %lld lanes for %lld micro-batches", (long long)plan->lanes,
+                               (long long)loop->micros);
         return TG_INTERNAL;
     }
     loop->micros_per_lane = loop->micros / loop->lanes;
@@ -94,11 +96,12 @@ Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, 
 
 static void read_fields(Loop *loop, LoopFields *fields) {
     for (uint32_t i = 0; i < fields->count; i++)
-        fields->values[i] =
-            tg_element_get(loop->plan->buffers[fields->buffers[i]].dtype, tg_exec_address(loop->exec, fields->buffers[i], 0), 0);
+        fields->values[i] = tg_element_get(loop->plan->buffers[fields->buffers[i]].dtype,
+                                           tg_exec_address(loop->exec, fields->buffers[i], 0), 0);
 }
 
-static void run_micro(Loop *loop, const LoopFunc *func, const Batch *batch, int64_t micro, int64_t lane, bool lane_start) {
+static void run_micro(Loop *loop, const LoopFunc *func, const Batch *batch, int64_t micro, int64_t lane,
+                      bool lane_start) {
     int64_t capacity = func->func->capacity, first = micro * capacity, left = batch->count - first;
     int64_t rows = left < 0 ? 0 : left < capacity ? left : capacity;
     for (uint32_t i = 0; i < func->func->input_count; i++)

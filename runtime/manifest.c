@@ -14,7 +14,8 @@ static json_t *settings_of(const Session *session) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < session->settings.all.count; i++) {
         const Setting *setting = &session->settings.all.at[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", setting->name, "value", setting->value, "origin", setting->origin));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", setting->name, "value", setting->value,
+                                              "origin", setting->origin));
     }
     return list;
 }
@@ -34,20 +35,23 @@ static json_t *data_of(const Session *session) {
         const PlanField *field = &session->plan->fields[i];
         if (listed_before(session->plan, i))
             continue;
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "field", field->name, "reader", field->reader, "path", field->path,
-                                              "records", (json_int_t)session->files.arrays[i].dims[0]));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:I}", "field", field->name, "reader", field->reader, "path",
+                                        field->path, "records", (json_int_t)session->files.arrays[i].dims[0]));
     }
     return list;
 }
 
 static json_t *manifest(Session *session, json_t *result) {
     const TgPlan *plan = session->plan;
-    json_t *document = json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:i, s:s}", "program", session->name, "source",
-                                 plan->source_path, "plan", tg_plan_hash(session), "cpu", plan->cpu, "abi", TG_ABI_VERSION, "batch",
-                                 (json_int_t)plan->batch, "micro", (json_int_t)plan->micro, "lanes", (json_int_t)plan->lanes, "threads",
-                                 tg_exec_threads(session->exec), "weights", "weights.safetensors");
-    json_object_set_new(document, "data_root",
-                        json_pack("{s:s, s:s}", "path", session->files.root.path, "origin", session->files.root.origin));
+    json_t *document =
+        json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:i, s:s}", "program", session->name, "source",
+                  plan->source_path, "plan", tg_plan_hash(session), "cpu", plan->cpu, "abi", TG_ABI_VERSION, "batch",
+                  (json_int_t)plan->batch, "micro", (json_int_t)plan->micro, "lanes", (json_int_t)plan->lanes,
+                  "threads", tg_exec_threads(session->exec), "weights", "weights.safetensors");
+    json_object_set_new(
+        document, "data_root",
+        json_pack("{s:s, s:s}", "path", session->files.root.path, "origin", session->files.root.origin));
     json_object_set_new(document, "data", data_of(session));
     json_object_set_new(document, "settings", settings_of(session));
     json_object_set(document, "result", result);

@@ -49,7 +49,8 @@ static Status write_dump(Session *session, const Batch *batch, const LoopPlace *
     for (uint32_t i = 0; i < session->plan->scalar_count; i++)
         note(session, &file, tg_arena_printf(session->arena, "scalar.%s", session->plan->scalars[i].name),
              tg_arena_printf(session->arena, "%s", tg_number_text(values[i], text)));
-    tg_weights_gather(session->exec, session->plan, session->arena, 1 << PLAN_PARAM | 1 << PLAN_STATE | 1 << PLAN_OPTIMIZER, &file);
+    tg_weights_gather(session->exec, session->plan, session->arena,
+                      1 << PLAN_PARAM | 1 << PLAN_STATE | 1 << PLAN_OPTIMIZER, &file);
     add_batch(session, batch, &file);
     return tg_tensors_write(session->arena, path, &file, &session->why);
 }
@@ -82,7 +83,8 @@ Status tg_nonfinite_stop(Session *session, const Batch *batch, const LoopPlace *
     const char *path = tg_arena_printf(session->arena, "%s/nonfinite.safetensors", folder);
     TG_TRY(write_dump(session, batch, place, path));
     const char *loss = session->plan->loss[0] != '\0' ? session->plan->loss : "loss";
-    fprintf(session->err, "%s: %s is not finite at step %lld (epoch %lld); the step changed nothing, the state before it is in %s\n",
+    fprintf(session->err,
+            "%s: %s is not finite at step %lld (epoch %lld); the step changed nothing, the state before it is in %s\n",
             session->name, loss, (long long)place->step, (long long)place->epoch + 1, path);
     session->why = NULL;
     if (!replay(session, path))

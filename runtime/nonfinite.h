@@ -1,12 +1,14 @@
-/* What happens when a step's value is not finite: the state before it is written to a file and replayed to find the line. */
+/* What happens when a step's value is not finite: the state before it is written to a file and replayed to find the
+ * line. */
 #ifndef TG_NONFINITE_H
 #define TG_NONFINITE_H
 
 #include "runtime/session.h"
 
-/* Writes FOLDER/nonfinite.safetensors: parameters, states and optimizer states as they were before the step, the batch's fields
-   as `batch.FIELD`, and in the metadata `step`, `iteration`, `epoch`, `records`, `seed`, `plan` and each scalar as
-   `scalar.NAME`. Then `tgc replay PROGRAM FILE` says which line it was. Returns TG_NUMERIC, or TG_IO if it cannot be written. */
+/* Writes FOLDER/nonfinite.safetensors: parameters, states and optimizer states as they were before the step, the
+   batch's fields as `batch.FIELD`, and in the metadata `step`, `iteration`, `epoch`, `records`, `seed`, `plan` and each
+   scalar as `scalar.NAME`. Then `tgc replay PROGRAM FILE` says which line it was. Returns TG_NUMERIC, or TG_IO if it
+   cannot be written. */
 TG_CHECKED Status tg_nonfinite_stop(Session *session, const Batch *batch, const LoopPlace *place, const char *folder);
 
 #endif

@@ -32,17 +32,19 @@ typedef struct VerbRow {
 static const VerbRow verbs[VERB_COUNT] = {
     {"train", "", "train the model and save its weights", false},
     {"eval", "", "evaluate the objective over the validation set", false},
-    {"predict", " [EXPORT] [INPUT]...", "run an exported function on .npy or .idx files, numbers, or records of the data", true},
+    {"predict", " [EXPORT] [INPUT]...",
+     "run an exported function on .npy or .idx files, numbers, or records of the data", true},
     {"info", "", "parameters, memory, settings, data and functions", false},
     {"bench", "", "time a training step and its floor: the dots alone", false},
 };
 
 const char *tg_option_name(OptionId id) { return rows[id].name; }
 
-static Status unknown(Arena *arena, const char *what, const char *name, const char *const *names, uint32_t count, const char **why) {
+static Status unknown(Arena *arena, const char *what, const char *name, const char *const *names, uint32_t count,
+                      const char **why) {
     const char *close = tg_closest(name, names, count);
-    *why = tg_arena_printf(arena, "unknown %s '%s'%s%s%s", what, name, close ? "; did you mean '" : "", close ? close : "",
-                           close ? "'?" : "");
+    *why = tg_arena_printf(arena, "unknown %s '%s'%s%s%s", what, name, close ? "; did you mean '" : "",
+                           close ? close : "", close ? "'?" : "");
     return TG_USAGE;
 }
 
@@ -103,7 +105,9 @@ static Status parse_option(Arena *arena, int argc, char **argv, int *at, Options
     return TG_OK;
 }
 
-static bool is_option(const char *text) { return text[0] == '-' && text[1] != '\0' && !(text[1] >= '0' && text[1] <= '9') && text[1] != '.'; }
+static bool is_option(const char *text) {
+    return text[0] == '-' && text[1] != '\0' && !(text[1] >= '0' && text[1] <= '9') && text[1] != '.';
+}
 
 Status tg_options_parse(Arena *arena, int argc, char **argv, Options *options, const char **why) {
     *options = (Options){0};
@@ -124,14 +128,15 @@ Status tg_options_parse(Arena *arena, int argc, char **argv, Options *options, c
     }
     options->help = options->value[OPT_HELP] != NULL;
     if (options->arguments.count > 0 && !verbs[options->verb].takes_arguments) {
-        *why = tg_arena_printf(arena, "'%s' takes no argument '%s'", verbs[options->verb].name, options->arguments.at[0]);
+        *why =
+            tg_arena_printf(arena, "'%s' takes no argument '%s'", verbs[options->verb].name, options->arguments.at[0]);
         return TG_USAGE;
     }
     return TG_OK;
 }
 
-Status tg_options_count(Arena *arena, const Options *options, OptionId id, int64_t least, int64_t otherwise, int64_t *count,
-                        const char **why) {
+Status tg_options_count(Arena *arena, const Options *options, OptionId id, int64_t least, int64_t otherwise,
+                        int64_t *count, const char **why) {
     const char *text = options->value[id];
     *count = otherwise;
     if (text == NULL)
@@ -141,7 +146,8 @@ Status tg_options_count(Arena *arena, const Options *options, OptionId id, int64
     *count = strtoll(text, &end, 10);
     if (end != text && *end == '\0' && errno == 0 && *count >= least)
         return TG_OK;
-    *why = tg_arena_printf(arena, "--%s: '%s' is not a whole number of %lld or more", rows[id].name, text, (long long)least);
+    *why = tg_arena_printf(arena, "--%s: '%s' is not a whole number of %lld or more", rows[id].name, text,
+                           (long long)least);
     return TG_USAGE;
 }
 
@@ -154,7 +160,8 @@ void tg_options_help(Str *to, const Options *options, const char *program) {
         return;
     }
     const VerbRow *verb = &verbs[options->verb];
-    tg_str_printf(to, "usage: %s %s%s [--option[=VALUE]]...\n\n%s\n\noptions:\n", program, verb->name, verb->arguments, verb->help);
+    tg_str_printf(to, "usage: %s %s%s [--option[=VALUE]]...\n\n%s\n\noptions:\n", program, verb->name, verb->arguments,
+                  verb->help);
     for (int i = 0; i < OPTION_COUNT; i++)
         if ((rows[i].verbs >> options->verb & 1) != 0)
             tg_str_printf(to, "  --%s%s%-*s %s\n", rows[i].name, rows[i].value[0] ? "=" : "",

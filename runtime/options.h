@@ -1,4 +1,5 @@
-/* The command line of a compiled program: `PROGRAM VERB [--option[=value]]... [argument]...`. -x and --x are equal, and so are
+/* The command line of a compiled program: `PROGRAM VERB [--option[=value]]... [argument]...`. -x and --x are equal, and
+   so are
    `--x 4` and `--x=4`. */
 #ifndef TG_OPTIONS_H
 #define TG_OPTIONS_H
@@ -18,7 +19,7 @@ typedef enum VerbId { VERB_TRAIN, VERB_EVAL, VERB_PREDICT, VERB_INFO, VERB_BENCH
 
 typedef struct Options {
     VerbId verb;
-    bool help;                       /* of the verb, or of the program if `no_verb` */
+    bool help; /* of the verb, or of the program if `no_verb` */
     bool no_verb;
     const char *value[OPTION_COUNT]; /* NULL: not given; a flag's is "" */
     Vec(const char *) sets;          /* of every --set */

@@ -70,8 +70,8 @@ static Status describe_inputs(Session *session, const Export *export, PredictInp
         memcpy(field->dims, buffer->dims, sizeof field->dims);
         per_record[i] = buffer->batch_axis >= 0;
         if (buffer->batch_axis > 0)
-            return tg_session_fail(session, TG_MODEL, "argument '%s' of %s: its batch dimension is not the first", buffer->name,
-                                   export->name);
+            return tg_session_fail(session, TG_MODEL, "argument '%s' of %s: its batch dimension is not the first",
+                                   buffer->name, export->name);
         if (per_record[i] && buffer->row_size == 1) {
             field->rank--;
             memmove(field->dims, field->dims + 1, field->rank * sizeof field->dims[0]);
@@ -83,7 +83,8 @@ static Status describe_inputs(Session *session, const Export *export, PredictInp
     return TG_OK;
 }
 
-static Status read_number(Session *session, const PlanField *field, const char *text, DataArray *array, bool *is_number) {
+static Status read_number(Session *session, const PlanField *field, const char *text, DataArray *array,
+                          bool *is_number) {
     char *end;
     double value = strtod(text, &end);
     *is_number = end != text && *end == '\0';
@@ -132,8 +133,8 @@ static Status list_arguments(Session *session, const PredictInputs *inputs, uint
                       tg_data_shape(session->arena, field->dtype, field->rank, field->dims),
                       inputs->per_record[i] ? " per record" : "");
     }
-    return tg_session_fail(session, TG_USAGE, "%s takes %u arguments (%s), %u are given", inputs->export->name, inputs->set.field_count,
-                           list.text, given);
+    return tg_session_fail(session, TG_USAGE, "%s takes %u arguments (%s), %u are given", inputs->export->name,
+                           inputs->set.field_count, list.text, given);
 }
 
 static void count_all(Session *session, PredictInputs *inputs) {
@@ -144,7 +145,8 @@ static void count_all(Session *session, PredictInputs *inputs) {
     set->records = tg_data_split(session->arena, set->count, NULL, 0, 0, true, &set->count);
 }
 
-Status tg_predict_read(Session *session, const Export *export, const char *const *texts, uint32_t count, PredictInputs *inputs) {
+Status tg_predict_read(Session *session, const Export *export, const char *const *texts, uint32_t count,
+                       PredictInputs *inputs) {
     TG_TRY(describe_inputs(session, export, inputs));
     if (count != inputs->set.field_count)
         return list_arguments(session, inputs, count);
@@ -162,8 +164,8 @@ Status tg_predict_read(Session *session, const Export *export, const char *const
         if (!inputs->per_record[i])
             continue;
         if (inputs->set.count >= 0 && inputs->set.count != records)
-            return tg_session_fail(session, TG_MODEL, "%s holds %lld records, the argument before it %lld", texts[i], (long long)records,
-                                   (long long)inputs->set.count);
+            return tg_session_fail(session, TG_MODEL, "%s holds %lld records, the argument before it %lld", texts[i],
+                                   (long long)records, (long long)inputs->set.count);
         inputs->set.count = records;
     }
     count_all(session, inputs);
@@ -178,13 +180,15 @@ Status tg_predict_from_data(Session *session, const Export *export, const DataSe
         while (from < data->field_count && strcmp(data->fields[from].name, field->name) != 0)
             from++;
         if (from == data->field_count || !inputs->per_record[i])
-            return tg_session_fail(session, TG_USAGE, "the data has no field for argument '%s' of %s: give its value or a file",
+            return tg_session_fail(session, TG_USAGE,
+                                   "the data has no field for argument '%s' of %s: give its value or a file",
                                    field->name, export->name);
         if (data->fields[from].dtype != field->dtype || data->record_bytes[from] != inputs->set.record_bytes[i])
-            return tg_session_fail(session, TG_USAGE, "argument '%s' of %s is %s per record, the data's field %s: give a file",
-                                   field->name, export->name, tg_data_shape(session->arena, field->dtype, field->rank, field->dims),
-                                   tg_data_shape(session->arena, data->fields[from].dtype, data->fields[from].rank,
-                                                 data->fields[from].dims));
+            return tg_session_fail(
+                session, TG_USAGE, "argument '%s' of %s is %s per record, the data's field %s: give a file",
+                field->name, export->name, tg_data_shape(session->arena, field->dtype, field->rank, field->dims),
+                tg_data_shape(session->arena, data->fields[from].dtype, data->fields[from].rank,
+                              data->fields[from].dims));
         inputs->set.values[i] = data->values[from];
     }
     inputs->set.file_records = data->file_records;
@@ -212,7 +216,8 @@ static void open_outputs(Session *session, const PredictInputs *inputs, Predicti
 }
 
 /* Copies the rows of one run to their place among all records. */
-static void collect(PredictOutput *output, const PlanBuffer *buffer, const unsigned char *from, int64_t first, int64_t rows) {
+static void collect(PredictOutput *output, const PlanBuffer *buffer, const unsigned char *from, int64_t first,
+                    int64_t rows) {
     int axis = buffer->batch_axis;
     if (axis < 0) {
         memcpy(output->array.values, from, (size_t)tg_data_bytes(buffer->dtype, buffer->rank, buffer->dims));
@@ -223,8 +228,8 @@ static void collect(PredictOutput *output, const PlanBuffer *buffer, const unsig
         outer *= buffer->dims[i];
     int64_t row = inner * buffer->row_size;
     for (int64_t o = 0; o < outer; o++)
-        memcpy(output->array.values + o * output->array.dims[axis] * inner + first * row, from + o * buffer->dims[axis] * inner,
-               (size_t)(rows * row));
+        memcpy(output->array.values + o * output->array.dims[axis] * inner + first * row,
+               from + o * buffer->dims[axis] * inner, (size_t)(rows * row));
 }
 
 static void run_rows(Session *session, const PredictInputs *inputs, const PlanFunc *func, int64_t first, int64_t rows,
@@ -244,7 +249,8 @@ static void run_rows(Session *session, const PredictInputs *inputs, const PlanFu
     tg_exec_run(session->exec, func, 0);
     for (uint32_t i = 0; i < func->result_count; i++) {
         uint32_t buffer = plan->results[func->result_first + i].buffer;
-        collect(&prediction->outputs[i], &plan->buffers[buffer], tg_exec_address(session->exec, buffer, 0), first, rows);
+        collect(&prediction->outputs[i], &plan->buffers[buffer], tg_exec_address(session->exec, buffer, 0), first,
+                rows);
     }
 }
 

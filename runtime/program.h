@@ -1,4 +1,5 @@
-/* A compiled program as a function: what main() calls, and what tests and tools that make a TgProgram themselves call. */
+/* A compiled program as a function: what main() calls, and what tests and tools that make a TgProgram themselves call.
+ */
 #ifndef TG_PROGRAM_H
 #define TG_PROGRAM_H
 

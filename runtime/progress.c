@@ -10,7 +10,8 @@ enum { PLAIN_LINES = 10 };
 
 void tg_progress_init(Progress *progress, FILE *to, int64_t steps, int64_t epochs) {
     const char *no_color = getenv("NO_COLOR");
-    *progress = (Progress){.to = to, .terminal = isatty(fileno(to)), .steps = steps, .epochs = epochs, .started = tg_seconds()};
+    *progress =
+        (Progress){.to = to, .terminal = isatty(fileno(to)), .steps = steps, .epochs = epochs, .started = tg_seconds()};
     progress->color = progress->terminal && (no_color == NULL || no_color[0] == '\0');
     progress->drawn = progress->started;
 }
@@ -52,8 +53,8 @@ void tg_progress_draw(Progress *progress, const ProgressState *state, double now
         add(&line, "\r\033[K");
     if (progress->epochs > 0)
         add(&line, "epoch %lld/%lld  ", (long long)state->epoch + 1, (long long)progress->epochs);
-    add(&line, "step %lld/%lld  %s %s%.4g%s", (long long)state->step, (long long)progress->steps, state->loss_name, strong, state->loss,
-        plain);
+    add(&line, "step %lld/%lld  %s %s%.4g%s", (long long)state->step, (long long)progress->steps, state->loss_name,
+        strong, state->loss, plain);
     if (state->validation[0] != '\0')
         add(&line, "  val %s", state->validation);
     if (state->step > 0 && state->step < progress->steps)

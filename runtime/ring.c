@@ -7,7 +7,7 @@ void tg_ring_init(Ring *ring, Arena *arena, uint32_t width, uint32_t capacity) {
     ring->capacity = 1;
     while (ring->capacity < capacity)
         ring->capacity *= 2;
-    ring->slots = TG_ALLOC(arena, double, (size_t)ring->capacity * width);
+    ring->slots = TG_ALLOC(arena, double, (size_t)ring->capacity *width);
     atomic_init(&ring->written, 0);
     atomic_init(&ring->taken, 0);
 }

@@ -1,5 +1,5 @@
-/* A lock-free ring of records of doubles, from one producer thread to one consumer thread: how a step hands out its fields
-   without a system call. */
+/* A lock-free ring of records of doubles, from one producer thread to one consumer thread: how a step hands out its
+   fields without a system call. */
 #ifndef TG_RING_H
 #define TG_RING_H
 

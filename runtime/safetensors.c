@@ -54,10 +54,11 @@ static Status load_tensor(Loading *loading, const char *name, const json_t *entr
         return bad(loading, "tensor '%s': its data_offsets are not two numbers", tensor.name);
     json_int_t from = json_integer_value(first), to = json_integer_value(last);
     if (need < 0 || from < 0 || to < from || to - from != need)
-        return bad(loading, "tensor '%s': bytes %lld to %lld do not fit its shape", tensor.name, (long long)from, (long long)to);
+        return bad(loading, "tensor '%s': bytes %lld to %lld do not fit its shape", tensor.name, (long long)from,
+                   (long long)to);
     if ((uint64_t)to > loading->bytes)
-        return bad(loading, "truncated: tensor '%s' ends at byte %lld of the data, which has %zu", tensor.name, (long long)to,
-                   loading->bytes);
+        return bad(loading, "truncated: tensor '%s' ends at byte %lld of the data, which has %zu", tensor.name,
+                   (long long)to, loading->bytes);
     tensor.values = loading->data + from;
     tensor.bytes = (size_t)need;
     tg_push(loading->arena, &loading->file->tensors, tensor);
@@ -78,7 +79,8 @@ static Status load_header(Loading *loading, const json_t *header) {
             if (!json_is_string(note))
                 return bad(loading, "its metadata '%.40s' is not text", key);
             const char *text = json_string_value(note);
-            TensorNote copy = {tg_arena_str(loading->arena, key, strlen(key)), tg_arena_str(loading->arena, text, strlen(text))};
+            TensorNote copy = {tg_arena_str(loading->arena, key, strlen(key)),
+                               tg_arena_str(loading->arena, text, strlen(text))};
             tg_push(loading->arena, &loading->file->notes, copy);
         }
     }
@@ -103,7 +105,8 @@ static Status check_cover(Loading *loading) {
         const Tensor *tensor = &file->tensors.at[i];
         if ((const unsigned char *)tensor->values != end)
             return bad(loading, "tensor '%s' %s", tensor->name,
-                       (const unsigned char *)tensor->values < end ? "overlaps the one before it" : "begins after a gap");
+                       (const unsigned char *)tensor->values < end ? "overlaps the one before it"
+                                                                   : "begins after a gap");
         end += tensor->bytes;
     }
     if (end != loading->data + loading->bytes)
@@ -124,15 +127,16 @@ Status tg_tensors_read(Arena *arena, const char *path, TensorFile *file, const c
     if (length > LONGEST_HEADER)
         return bad(&loading, "not a safetensors file: its header would have %llu bytes", (unsigned long long)length);
     if (length > bytes - LENGTH_BYTES)
-        return bad(&loading, "truncated: the header ends at byte %llu, the file at byte %zu", (unsigned long long)length + LENGTH_BYTES,
-                   bytes);
+        return bad(&loading, "truncated: the header ends at byte %llu, the file at byte %zu",
+                   (unsigned long long)length + LENGTH_BYTES, bytes);
     loading.data = (unsigned char *)text + LENGTH_BYTES + length;
     loading.bytes = bytes - LENGTH_BYTES - (size_t)length;
     json_error_t error;
     json_t *header = json_loadb(text + LENGTH_BYTES, (size_t)length, JSON_REJECT_DUPLICATES, &error);
     if (!json_is_object(header)) {
         json_decref(header);
-        return bad(&loading, "its header is not a JSON object%s%s", header == NULL ? ": " : "", header == NULL ? error.text : "");
+        return bad(&loading, "its header is not a JSON object%s%s", header == NULL ? ": " : "",
+                   header == NULL ? error.text : "");
     }
     Status status = load_header(&loading, header);
     json_decref(header);
@@ -152,8 +156,8 @@ static json_t *header_of(const TensorFile *file) {
         json_t *shape = json_array();
         for (int d = 0; d < tensor->rank; d++)
             json_array_append_new(shape, json_integer(tensor->dims[d]));
-        json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", tg_dtype(tensor->dtype)->safetensors, "shape", shape, "data_offsets",
-                                  (json_int_t)offset, (json_int_t)(offset + tensor->bytes));
+        json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", tg_dtype(tensor->dtype)->safetensors, "shape", shape,
+                                  "data_offsets", (json_int_t)offset, (json_int_t)(offset + tensor->bytes));
         json_object_set_new(header, tensor->name, entry);
         offset += tensor->bytes;
     }

@@ -20,7 +20,7 @@ typedef struct TensorNote {
 
 typedef struct TensorFile {
     const char *path;
-    Vec(Tensor) tensors; /* in the order of their bytes */
+    Vec(Tensor) tensors;   /* in the order of their bytes */
     Vec(TensorNote) notes; /* the header's __metadata__ */
 } TensorFile;
 

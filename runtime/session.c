@@ -25,22 +25,23 @@ static Status apply_options(Session *session) {
         TG_TRY(tg_settings_parse(&session->settings, options->sets.at[i], &session->why));
     for (size_t i = 0; i < sizeof direct / sizeof *direct; i++)
         if (options->value[direct[i].id] != NULL)
-            TG_TRY(tg_settings_set(&session->settings, direct[i].setting, options->value[direct[i].id], direct[i].origin,
-                                   &session->why));
+            TG_TRY(tg_settings_set(&session->settings, direct[i].setting, options->value[direct[i].id],
+                                   direct[i].origin, &session->why));
     return TG_OK;
 }
 
 Status tg_session_open(Session *session, const TgProgram *program) {
     if (program->abi != TG_ABI_VERSION)
-        return tg_session_fail(session, TG_INTERNAL, "the program has ABI %u, this runtime %d: compile it again", program->abi,
-                               TG_ABI_VERSION);
+        return tg_session_fail(session, TG_INTERNAL, "the program has ABI %u, this runtime %d: compile it again",
+                               program->abi, TG_ABI_VERSION);
     TgPlan *plan = NULL;
     session->program = program;
     TG_TRY(tg_plan_read(session->arena, program->plan, program->plan_bytes, &plan, &session->why));
     session->plan = plan;
     tg_settings_init(&session->settings, session->arena, plan);
     TG_TRY(apply_options(session));
-    tg_data_files_init(&session->files, session->arena, plan, tg_data_root(session->options->value[OPT_DATA_ROOT], plan));
+    tg_data_files_init(&session->files, session->arena, plan,
+                       tg_data_root(session->options->value[OPT_DATA_ROOT], plan));
     return TG_OK;
 }
 
@@ -120,7 +121,8 @@ Status tg_session_load_weights(Session *session) {
         path = tg_arena_printf(session->arena, "%s/weights.safetensors", tg_session_run_folder(session));
     Status status = tg_weights_load(session->exec, session->plan, session->arena, path, &session->why);
     if (status == TG_IO && session->options->value[OPT_WEIGHTS] == NULL)
-        return tg_session_fail(session, TG_IO, "%s; '%s train' makes it, --weights FILE names another", session->why, session->name);
+        return tg_session_fail(session, TG_IO, "%s; '%s train' makes it, --weights FILE names another", session->why,
+                               session->name);
     return status;
 }
 

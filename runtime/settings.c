@@ -64,7 +64,8 @@ static Status assign_seed(Settings *settings, const char *name, const char *valu
 
 static Status assign_shuffle(Settings *settings, const char *name, const char *value, const char **why) {
     settings->shuffle = strcmp(value, "true") == 0;
-    return settings->shuffle || strcmp(value, "false") == 0 ? TG_OK : not_a(settings, name, value, "true or false", why);
+    return settings->shuffle || strcmp(value, "false") == 0 ? TG_OK
+                                                            : not_a(settings, name, value, "true or false", why);
 }
 
 typedef struct Special {
@@ -74,7 +75,10 @@ typedef struct Special {
 
 /* Settings that the runtime itself reads; any program can set them. */
 static const Special specials[] = {
-    {"epochs", assign_epochs}, {"steps", assign_steps}, {"seed", assign_seed}, {"shuffle", assign_shuffle},
+    {"epochs", assign_epochs},
+    {"steps", assign_steps},
+    {"seed", assign_seed},
+    {"shuffle", assign_shuffle},
 };
 enum { SPECIAL_COUNT = sizeof specials / sizeof *specials };
 
@@ -104,7 +108,8 @@ void tg_settings_init(Settings *settings, Arena *arena, const TgPlan *plan) {
     for (uint32_t i = 0; i < plan->scalar_count; i++) {
         settings->scalars[i] = plan->scalars[i].value;
         if (plan->scalars[i].class == PLAN_SCALAR_SETTING)
-            add_if_new(settings, plan->scalars[i].name, tg_arena_printf(arena, "%s", tg_number_text(plan->scalars[i].value, text)));
+            add_if_new(settings, plan->scalars[i].name,
+                       tg_arena_printf(arena, "%s", tg_number_text(plan->scalars[i].value, text)));
     }
     add_if_new(settings, "epochs", tg_arena_printf(arena, "%lld", (long long)settings->epochs));
     add_if_new(settings, "steps", tg_arena_printf(arena, "%lld", (long long)settings->steps));
@@ -118,12 +123,14 @@ static Status assign_scalar(Settings *settings, const char *name, const char *va
     if (end == value || *end != '\0')
         return not_a(settings, name, value, "a number", why);
     for (uint32_t i = 0; i < settings->plan->scalar_count; i++)
-        if (settings->plan->scalars[i].class == PLAN_SCALAR_SETTING && strcmp(settings->plan->scalars[i].name, name) == 0)
+        if (settings->plan->scalars[i].class == PLAN_SCALAR_SETTING &&
+            strcmp(settings->plan->scalars[i].name, name) == 0)
             settings->scalars[i] = number;
     return TG_OK;
 }
 
-static Status refuse(Settings *settings, const char *name, const char *value, const Setting *setting, const char **why) {
+static Status refuse(Settings *settings, const char *name, const char *value, const Setting *setting,
+                     const char **why) {
     const char **names = TG_ALLOC(settings->arena, const char *, settings->all.count);
     uint32_t count = 0;
     Str list = tg_str(settings->arena);
@@ -134,14 +141,15 @@ static Status refuse(Settings *settings, const char *name, const char *value, co
         names[count++] = settings->all.at[i].name;
     }
     if (setting != NULL) {
-        *why = tg_arena_printf(settings->arena, "'%s' needs recompiling: tgc compile --set %s=%s %s; a program can set %s", name, name,
-                               value, settings->plan->source_path, list.text);
+        *why =
+            tg_arena_printf(settings->arena, "'%s' needs recompiling: tgc compile --set %s=%s %s; a program can set %s",
+                            name, name, value, settings->plan->source_path, list.text);
         return TG_USAGE;
     }
     const char *close = tg_closest(name, names, count);
     if (close != NULL)
-        *why = tg_arena_printf(settings->arena, "there is no setting '%s'; did you mean '%s'? This program can set %s", name, close,
-                               list.text);
+        *why = tg_arena_printf(settings->arena, "there is no setting '%s'; did you mean '%s'? This program can set %s",
+                               name, close, list.text);
     else
         *why = tg_arena_printf(settings->arena, "there is no setting '%s'; this program can set %s", name, list.text);
     return TG_USAGE;

@@ -14,7 +14,7 @@ typedef struct Settings {
     Arena *arena;
     const TgPlan *plan;
     Vec(Setting) all;
-    double *scalars; /* one per TgPlan.scalars: what those of class SETTING are */
+    double *scalars;       /* one per TgPlan.scalars: what those of class SETTING are */
     int64_t epochs, steps; /* 0: no limit; at least one of them is not 0 */
     uint64_t seed;
     bool shuffle;
@@ -22,7 +22,8 @@ typedef struct Settings {
 
 void tg_settings_init(Settings *settings, Arena *arena, const TgPlan *plan);
 /* TG_USAGE with the names that can be set if there is no such setting, or it needs a recompilation. */
-TG_CHECKED Status tg_settings_set(Settings *settings, const char *name, const char *value, const char *origin, const char **why);
+TG_CHECKED Status tg_settings_set(Settings *settings, const char *name, const char *value, const char *origin,
+                                  const char **why);
 /* "NAME=VALUE" of --set. */
 TG_CHECKED Status tg_settings_parse(Settings *settings, const char *text, const char **why);
 

@@ -24,7 +24,8 @@ Status tg_verb_bench(Session *session) {
     TG_TRY(tg_session_open_training(session, loop, &train, &validate));
     TG_TRY(tg_session_open_feed(session, &train));
     *loop->total_steps = (double)(steps + WARM_STEPS);
-    double *step_times = TG_ALLOC(session->arena, double, steps), *floor_times = TG_ALLOC(session->arena, double, steps);
+    double *step_times = TG_ALLOC(session->arena, double, steps),
+           *floor_times = TG_ALLOC(session->arena, double, steps);
     double records = 0, seconds = 0;
     bool finite = true;
     for (int64_t i = -WARM_STEPS; i < steps; i++) {
@@ -49,10 +50,10 @@ Status tg_verb_bench(Session *session) {
     int threads = tg_exec_threads(session->exec);
     if (session->options->value[OPT_JSON] != NULL)
         return tg_session_print_json(
-            session, json_pack("{s:I, s:f, s:f, s:o, s:f, s:I, s:I, s:i, s:b}", "steps", (json_int_t)steps, "step_ms", step_ms,
-                               "floor_ms", floor_ms, "ratio", tg_json_number(step_ms / floor_ms), "records_per_s", records / seconds,
-                               "peak_bytes", (json_int_t)peak, "plan_bytes", (json_int_t)session->plan->arena_bytes, "threads", threads,
-                               "finite", finite));
+            session, json_pack("{s:I, s:f, s:f, s:o, s:f, s:I, s:I, s:i, s:b}", "steps", (json_int_t)steps, "step_ms",
+                               step_ms, "floor_ms", floor_ms, "ratio", tg_json_number(step_ms / floor_ms),
+                               "records_per_s", records / seconds, "peak_bytes", (json_int_t)peak, "plan_bytes",
+                               (json_int_t)session->plan->arena_bytes, "threads", threads, "finite", finite));
     fprintf(session->out, "step     %.4f ms  (median of %lld, %d threads)\n", step_ms, (long long)steps, threads);
     fprintf(session->out, "floor    %.4f ms  (its dots alone)\n", floor_ms);
     if (floor_ms > 0)

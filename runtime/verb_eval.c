@@ -15,8 +15,9 @@ Status tg_verb_eval(Session *session) {
     double seconds = tg_seconds() - begin;
     const LoopFields *fields = &loop->eval_fields;
     if (session->options->value[OPT_JSON] != NULL)
-        return tg_session_print_json(session, json_pack("{s:I, s:f, s:o}", "records", (json_int_t)set.count, "seconds", seconds, "val",
-                                                        tg_json_fields(fields, fields->values)));
-    fprintf(session->out, "%lld records  %s\n", (long long)set.count, tg_fields_text(session->arena, fields, fields->values));
+        return tg_session_print_json(session, json_pack("{s:I, s:f, s:o}", "records", (json_int_t)set.count, "seconds",
+                                                        seconds, "val", tg_json_fields(fields, fields->values)));
+    fprintf(session->out, "%lld records  %s\n", (long long)set.count,
+            tg_fields_text(session->arena, fields, fields->values));
     return TG_OK;
 }

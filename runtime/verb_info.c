@@ -4,9 +4,9 @@
 
 /* What a buffer class is called, and whether `info` lists its memory. */
 static const char *const class_names[] = {
-    [PLAN_PARAM] = "parameters", [PLAN_STATE] = "states",   [PLAN_OPTIMIZER] = "optimizer", [PLAN_SUM] = "sums",
-    [PLAN_INPUT] = "inputs",     [PLAN_OUTPUT] = "outputs", [PLAN_CONST] = "constants",     [PLAN_TEMP] = "temporaries",
-    [PLAN_SCRATCH] = "scratch",
+    [PLAN_PARAM] = "parameters", [PLAN_STATE] = "states",     [PLAN_OPTIMIZER] = "optimizer",
+    [PLAN_SUM] = "sums",         [PLAN_INPUT] = "inputs",     [PLAN_OUTPUT] = "outputs",
+    [PLAN_CONST] = "constants",  [PLAN_TEMP] = "temporaries", [PLAN_SCRATCH] = "scratch",
 };
 enum { CLASS_COUNT = sizeof class_names / sizeof *class_names };
 
@@ -43,7 +43,8 @@ static json_t *json_parameters(const TgPlan *plan) {
         const PlanBuffer *buffer = &plan->buffers[i];
         if (buffer->class == PLAN_PARAM)
             json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:I, s:b}", "name", buffer->name, "dtype",
-                                                  tg_dtype(buffer->dtype)->name, "shape", json_dims(buffer->rank, buffer->dims), "count",
+                                                  tg_dtype(buffer->dtype)->name, "shape",
+                                                  json_dims(buffer->rank, buffer->dims), "count",
                                                   (json_int_t)elements(buffer), "frozen", buffer->frozen));
     }
     return list;
@@ -53,8 +54,8 @@ static json_t *json_settings(const Settings *settings) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < settings->all.count; i++) {
         const Setting *setting = &settings->all.at[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "name", setting->name, "value", setting->value, "origin",
-                                              setting->origin, "runtime", setting->runtime));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "name", setting->name, "value", setting->value,
+                                              "origin", setting->origin, "runtime", setting->runtime));
     }
     return list;
 }
@@ -63,8 +64,8 @@ static json_t *json_data(const TgPlan *plan) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < plan->field_count; i++) {
         const PlanField *field = &plan->fields[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", field->name, "reader", field->reader, "path",
-                                              field->path, "dtype", tg_dtype(field->dtype)->name, "shape",
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", field->name, "reader", field->reader,
+                                              "path", field->path, "dtype", tg_dtype(field->dtype)->name, "shape",
                                               json_dims(field->rank, field->dims)));
     }
     return list;
@@ -73,19 +74,21 @@ static json_t *json_data(const TgPlan *plan) {
 static json_t *json_functions(const TgPlan *plan) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < plan->func_count; i++)
-        json_array_append_new(list, json_pack("{s:s, s:i, s:I}", "name", plan->funcs[i].name, "steps", (int)plan->funcs[i].step_count,
-                                              "capacity", (json_int_t)plan->funcs[i].capacity));
+        json_array_append_new(list, json_pack("{s:s, s:i, s:I}", "name", plan->funcs[i].name, "steps",
+                                              (int)plan->funcs[i].step_count, "capacity",
+                                              (json_int_t)plan->funcs[i].capacity));
     return list;
 }
 
 static Status print_json(Session *session, const Totals *totals) {
     const TgPlan *plan = session->plan;
-    json_t *memory = json_pack("{s:I, s:I}", "arena", (json_int_t)plan->arena_bytes, "persistent", (json_int_t)plan->persistent_bytes);
+    json_t *memory = json_pack("{s:I, s:I}", "arena", (json_int_t)plan->arena_bytes, "persistent",
+                               (json_int_t)plan->persistent_bytes);
     for (int i = 0; i < CLASS_COUNT; i++)
         json_object_set_new(memory, class_names[i], json_integer(totals->bytes[i]));
-    json_t *document = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "source", plan->source_path, "cpu", plan->cpu, "batch",
-                                 (json_int_t)plan->batch, "micro", (json_int_t)plan->micro, "lanes", (json_int_t)plan->lanes,
-                                 "parameter_count", (json_int_t)totals->parameters);
+    json_t *document = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "source", plan->source_path, "cpu", plan->cpu,
+                                 "batch", (json_int_t)plan->batch, "micro", (json_int_t)plan->micro, "lanes",
+                                 (json_int_t)plan->lanes, "parameter_count", (json_int_t)totals->parameters);
     json_object_set_new(document, "parameters", json_parameters(plan));
     json_object_set_new(document, "memory", memory);
     json_object_set_new(document, "settings", json_settings(&session->settings));
@@ -102,8 +105,8 @@ static void print_parameters(Session *session, const Totals *totals) {
         const PlanBuffer *buffer = &plan->buffers[i];
         if (buffer->class == PLAN_PARAM)
             fprintf(out, "  %-32s %-20s %12lld%s\n", buffer->name,
-                    tg_data_shape(session->arena, buffer->dtype, buffer->rank, buffer->dims), (long long)elements(buffer),
-                    buffer->frozen ? "  frozen" : "");
+                    tg_data_shape(session->arena, buffer->dtype, buffer->rank, buffer->dims),
+                    (long long)elements(buffer), buffer->frozen ? "  frozen" : "");
     }
     fprintf(out, "  %-32s %-20s %12lld\n", "in all", "", (long long)totals->parameters);
 }
@@ -134,13 +137,14 @@ static void print_rest(Session *session) {
     fprintf(out, "\nsettings\n");
     for (uint32_t i = 0; i < session->settings.all.count; i++) {
         const Setting *setting = &session->settings.all.at[i];
-        fprintf(out, "  %-32s %-20s %s%s\n", setting->name, setting->value, setting->origin, setting->runtime ? "" : "  (recompiles)");
+        fprintf(out, "  %-32s %-20s %s%s\n", setting->name, setting->value, setting->origin,
+                setting->runtime ? "" : "  (recompiles)");
     }
     fprintf(out, "\ndata\n");
     for (uint32_t i = 0; i < plan->field_count; i++) {
         const PlanField *field = &plan->fields[i];
-        fprintf(out, "  %-32s %-20s %s(\"%s\")\n", field->name, tg_data_shape(session->arena, field->dtype, field->rank, field->dims),
-                field->reader, field->path);
+        fprintf(out, "  %-32s %-20s %s(\"%s\")\n", field->name,
+                tg_data_shape(session->arena, field->dtype, field->rank, field->dims), field->reader, field->path);
     }
     fprintf(out, "\nfunctions\n");
     for (uint32_t i = 0; i < plan->func_count; i++)
@@ -152,8 +156,9 @@ Status tg_verb_info(Session *session) {
     Totals totals = totals_of(session->plan);
     if (session->options->value[OPT_JSON] != NULL)
         return print_json(session, &totals);
-    fprintf(session->out, "%s, compiled for %s\nbatch %lld, micro %lld, lanes %lld\n\n", session->plan->source_path, session->plan->cpu,
-            (long long)session->plan->batch, (long long)session->plan->micro, (long long)session->plan->lanes);
+    fprintf(session->out, "%s, compiled for %s\nbatch %lld, micro %lld, lanes %lld\n\n", session->plan->source_path,
+            session->plan->cpu, (long long)session->plan->batch, (long long)session->plan->micro,
+            (long long)session->plan->lanes);
     print_parameters(session, &totals);
     print_memory(session, &totals);
     print_rest(session);

@@ -26,9 +26,11 @@ static void add_columns(Session *session, Result *result) {
         const PredictOutput *output = &result->prediction.outputs[i];
         if (output->batch_axis != 0)
             continue;
-        int64_t bytes = tg_data_bytes(output->array.dtype, output->array.rank - 1, output->array.dims + 1) * output->row_size;
+        int64_t bytes =
+            tg_data_bytes(output->array.dtype, output->array.rank - 1, output->array.dims + 1) * output->row_size;
         tg_push(session->arena, &result->columns,
-                (Column){output->name, output->array.dtype, output->array.values, bytes / tg_dtype(output->array.dtype)->bytes});
+                (Column){output->name, output->array.dtype, output->array.values,
+                         bytes / tg_dtype(output->array.dtype)->bytes});
     }
     for (uint32_t i = 0; data != NULL && i < data->field_count; i++) {
         if (data->fields[i].rank > 0)
@@ -63,8 +65,9 @@ static Status print_json(Session *session, const Result *result) {
     for (uint32_t i = 0; i < result->prediction.count; i++) {
         const PredictOutput *output = &result->prediction.outputs[i];
         int64_t next = 0;
-        json_object_set_new(outputs, output->name,
-                            json_nested(output->array.dtype, output->array.values, output->array.rank, output->array.dims, &next));
+        json_object_set_new(
+            outputs, output->name,
+            json_nested(output->array.dtype, output->array.values, output->array.rank, output->array.dims, &next));
     }
     for (uint32_t i = 0; i < result->columns.count && result->data != NULL; i++) {
         const Column *column = &result->columns.at[i];
@@ -74,8 +77,9 @@ static Status print_json(Session *session, const Result *result) {
         json_object_set_new(fields, column->name,
                             json_nested(column->dtype, column->values, 1, &result->inputs.set.count, &next));
     }
-    return tg_session_print_json(session, json_pack("{s:s, s:I, s:o, s:o}", "export", result->inputs.export->name, "records",
-                                                    (json_int_t)result->inputs.set.count, "outputs", outputs, "fields", fields));
+    return tg_session_print_json(session,
+                                 json_pack("{s:s, s:I, s:o, s:o}", "export", result->inputs.export->name, "records",
+                                           (json_int_t)result->inputs.set.count, "outputs", outputs, "fields", fields));
 }
 
 static Status write_npy(Session *session, const Result *result, const char *path) {
@@ -104,7 +108,8 @@ static Status write_npy(Session *session, const Result *result, const char *path
 
 static const char *element_text(Arena *arena, const Column *column, int64_t index) {
     double value = tg_element_get(column->dtype, column->values, index);
-    return tg_is_float(column->dtype) ? tg_arena_printf(arena, "%.4g", value) : tg_arena_printf(arena, "%lld", (long long)value);
+    return tg_is_float(column->dtype) ? tg_arena_printf(arena, "%.4g", value)
+                                      : tg_arena_printf(arena, "%lld", (long long)value);
 }
 
 static const char *cell(Arena *arena, const Column *column, int64_t record) {
@@ -162,13 +167,15 @@ static void draw_image(FILE *out, const unsigned char *pixels, int64_t height, i
 static Status draw(Session *session, const Result *result) {
     int image = image_of(&result->inputs);
     if (image < 0)
-        return tg_session_fail(session, TG_USAGE, "--draw: %s takes no u8[height, width] image", result->inputs.export->name);
+        return tg_session_fail(session, TG_USAGE, "--draw: %s takes no u8[height, width] image",
+                               result->inputs.export->name);
     const DataSet *set = &result->inputs.set;
     for (int64_t r = 0; r < set->count; r++) {
         const unsigned char *pixels = set->values[image] + (size_t)set->records[r] * set->record_bytes[image];
         draw_image(session->out, pixels, set->fields[image].dims[0], set->fields[image].dims[1]);
         for (uint32_t c = 0; c < result->columns.count; c++)
-            fprintf(session->out, "  %s %s", result->columns.at[c].name, cell(session->arena, &result->columns.at[c], r));
+            fprintf(session->out, "  %s %s", result->columns.at[c].name,
+                    cell(session->arena, &result->columns.at[c], r));
         fputs("\n\n", session->out);
     }
     return TG_OK;
@@ -189,8 +196,8 @@ static Status choose_export(Session *session, Export *export, uint32_t *inputs_f
 static Status open_inputs(Session *session, const Export *export, uint32_t inputs_from, Result *result) {
     const Options *options = session->options;
     if (options->arguments.count > inputs_from)
-        return tg_predict_read(session, export, options->arguments.at + inputs_from, options->arguments.count - inputs_from,
-                               &result->inputs);
+        return tg_predict_read(session, export, options->arguments.at + inputs_from,
+                               options->arguments.count - inputs_from, &result->inputs);
     DataSet *data = TG_ALLOC(session->arena, DataSet, 1);
     TG_TRY(tg_session_eval_set(session, data));
     result->data = data;

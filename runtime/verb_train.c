@@ -24,7 +24,7 @@ typedef struct Training {
     double *sums, records; /* of the running epoch, weighted by records */
     double *means;         /* of the epoch that ended last, or of what there is of it */
     uint32_t loss;         /* the field that is minimised */
-    char validation[256]; /* for the progress line */
+    char validation[256];  /* for the progress line */
     Progress progress;
     json_t *history, *trace; /* NULL: not wanted */
     const char *folder, *weights;
@@ -87,10 +87,11 @@ static void end_epoch(Training *training) {
     training->records = 0;
     validate(training);
     if (training->history != NULL) {
-        json_t *row = json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)training->place.epoch + 1, "step", (json_int_t)training->done,
-                                "train", tg_json_fields(fields, training->means));
+        json_t *row = json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)training->place.epoch + 1, "step",
+                                (json_int_t)training->done, "train", tg_json_fields(fields, training->means));
         if (training->validates)
-            json_object_set_new(row, "val", tg_json_fields(&training->loop.eval_fields, training->loop.eval_fields.values));
+            json_object_set_new(row, "val",
+                                tg_json_fields(&training->loop.eval_fields, training->loop.eval_fields.values));
         json_array_append_new(training->history, row);
     }
     ProgressState state = state_of(training);
@@ -176,15 +177,17 @@ static Status open_training(Training *training) {
 
 static json_t *result_of(Training *training) {
     Session *session = training->session;
-    json_t *result = json_pack("{s:I, s:f, s:o}", "steps", (json_int_t)training->done, "seconds", training->seconds, "train",
-                               tg_json_fields(&training->loop.fields, training->means));
+    json_t *result = json_pack("{s:I, s:f, s:o}", "steps", (json_int_t)training->done, "seconds", training->seconds,
+                               "train", tg_json_fields(&training->loop.fields, training->means));
     if (training->validates)
-        json_object_set_new(result, "val", tg_json_fields(&training->loop.eval_fields, training->loop.eval_fields.values));
+        json_object_set_new(result, "val",
+                            tg_json_fields(&training->loop.eval_fields, training->loop.eval_fields.values));
     json_object_set_new(result, "weights", json_string(training->weights));
     json_object_set_new(result, "seed", json_integer((json_int_t)session->settings.seed));
     json_object_set_new(result, "epochs", json_integer((json_int_t)training->place.epoch + 1));
     json_object_set_new(result, "records",
-                        json_pack("{s:I, s:I}", "train", (json_int_t)training->train.count, "val", (json_int_t)training->validate.count));
+                        json_pack("{s:I, s:I}", "train", (json_int_t)training->train.count, "val",
+                                  (json_int_t)training->validate.count));
     return result;
 }
 

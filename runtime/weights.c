@@ -10,7 +10,8 @@ void tg_weights_gather(TgExec *exec, const TgPlan *plan, Arena *arena, unsigned 
         const PlanBuffer *buffer = &plan->buffers[i];
         if ((classes >> buffer->class & 1) == 0)
             continue;
-        Tensor tensor = {.name = buffer->name, .dtype = buffer->dtype, .rank = buffer->rank, .values = tg_exec_address(exec, i, 0)};
+        Tensor tensor = {
+            .name = buffer->name, .dtype = buffer->dtype, .rank = buffer->rank, .values = tg_exec_address(exec, i, 0)};
         memcpy(tensor.dims, buffer->dims, sizeof tensor.dims);
         tensor.bytes = (size_t)tg_data_bytes(buffer->dtype, buffer->rank, buffer->dims);
         tg_push(arena, &file->tensors, tensor);
@@ -23,7 +24,8 @@ Status tg_weights_save(TgExec *exec, const TgPlan *plan, Arena *arena, const cha
     return tg_tensors_write(arena, path, &file, why);
 }
 
-static Status check_tensor(Arena *arena, const char *path, const PlanBuffer *buffer, const Tensor *tensor, const char **why) {
+static Status check_tensor(Arena *arena, const char *path, const PlanBuffer *buffer, const Tensor *tensor,
+                           const char **why) {
     bool same = tensor->dtype == buffer->dtype && tensor->rank == buffer->rank;
     for (int i = 0; same && i < buffer->rank; i++)
         same = tensor->dims[i] == buffer->dims[i];
@@ -46,14 +48,15 @@ static Status check_known(Arena *arena, const TgPlan *plan, const TensorFile *fi
             names[count++] = plan->buffers[i].name;
     for (uint32_t i = 0; i < file->tensors.count; i++) {
         const char *name = file->tensors.at[i].name;
-        bool known = strncmp(name, "optimizer.", strlen("optimizer.")) == 0 || strncmp(name, "batch.", strlen("batch.")) == 0;
+        bool known =
+            strncmp(name, "optimizer.", strlen("optimizer.")) == 0 || strncmp(name, "batch.", strlen("batch.")) == 0;
         for (uint32_t j = 0; j < count && !known; j++)
             known = strcmp(names[j], name) == 0;
         if (known)
             continue;
         const char *close = tg_closest(name, names, count);
-        *why = tg_arena_printf(arena, "%s: the model has no parameter '%s'%s%s%s", file->path, name, close ? "; did you mean '" : "",
-                               close ? close : "", close ? "'?" : "");
+        *why = tg_arena_printf(arena, "%s: the model has no parameter '%s'%s%s%s", file->path, name,
+                               close ? "; did you mean '" : "", close ? close : "", close ? "'?" : "");
         return TG_MODEL;
     }
     return TG_OK;

@@ -5,11 +5,12 @@
 #include "runtime/exec.h"
 #include "runtime/safetensors.h"
 
-/* Appends the buffers of the classes whose bit (1 << PLAN_PARAM, ...) is in `classes`; the values stay in the exec's arena. */
+/* Appends the buffers of the classes whose bit (1 << PLAN_PARAM, ...) is in `classes`; the values stay in the exec's
+ * arena. */
 void tg_weights_gather(TgExec *exec, const TgPlan *plan, Arena *arena, unsigned classes, TensorFile *file);
 TG_CHECKED Status tg_weights_save(TgExec *exec, const TgPlan *plan, Arena *arena, const char *path, const char **why);
-/* Every parameter must be there with its type and shape; states are taken where they are there (other tools' files have none),
-   optimizer states are passed over, any other tensor is an error. Nothing is changed on failure. */
+/* Every parameter must be there with its type and shape; states are taken where they are there (other tools' files have
+   none), optimizer states are passed over, any other tensor is an error. Nothing is changed on failure. */
 TG_CHECKED Status tg_weights_load(TgExec *exec, const TgPlan *plan, Arena *arena, const char *path, const char **why);
 
 #endif

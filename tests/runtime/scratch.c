@@ -60,7 +60,8 @@ static void *failing_resize(const TgHost *host, void *old, size_t bytes) {
 }
 
 void failing_host_init(FailingHost *failing, int write_fails_at, int allocation_fails_at) {
-    *failing = (FailingHost){.host = *tg_host(), .write_fails_at = write_fails_at, .allocation_fails_at = allocation_fails_at};
+    *failing =
+        (FailingHost){.host = *tg_host(), .write_fails_at = write_fails_at, .allocation_fails_at = allocation_fails_at};
     failing->host.write = failing_write;
     failing->host.resize = failing_resize;
     failing->host.context = failing;

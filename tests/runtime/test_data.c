@@ -7,10 +7,11 @@
 #include <zlib.h>
 
 /* Two images of 2 x 3 as idx. */
-static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2,  0,  0,
+                                       0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 
-static Status read_with(Scratch *scratch, DataReader *reader, const char *path, const char *columns, DType dtype, DataArray *array,
-                        const char **why) {
+static Status read_with(Scratch *scratch, DataReader *reader, const char *path, const char *columns, DType dtype,
+                        DataArray *array, const char **why) {
     *why = NULL;
     return reader(scratch->arena, &(DataRequest){.path = path, .columns = columns, .dtype = dtype}, array, why);
 }
@@ -26,7 +27,8 @@ static void idx(Scratch *scratch) {
     DataArray array;
     const char *why, *path = scratch_write(scratch, "a.idx", images, sizeof images);
     CU_ASSERT_EQUAL(read_with(scratch, tg_read_idx, path, "", DT_U8, &array, &why), TG_OK);
-    CU_ASSERT(array.dtype == DT_U8 && array.rank == 3 && array.dims[0] == 2 && array.dims[1] == 2 && array.dims[2] == 3);
+    CU_ASSERT(array.dtype == DT_U8 && array.rank == 3 && array.dims[0] == 2 && array.dims[1] == 2 &&
+              array.dims[2] == 3);
     CU_ASSERT_EQUAL(array.values[11], 12);
     static const unsigned char wide[] = {0, 0, 0x0c, 1, 0, 0, 0, 2, 0, 0, 1, 2, 0xff, 0xff, 0xff, 0xfe};
     path = scratch_write(scratch, "b.idx", wide, sizeof wide);
@@ -115,7 +117,8 @@ static void npy(Scratch *scratch) {
     char message[256];
     CU_ASSERT_EQUAL(tg_npy_write(tg_host(), path, &array, message, sizeof message), TG_OK);
     CU_ASSERT_EQUAL(read_with(scratch, tg_read_npy, path, "", DT_F32, &back, &why), TG_OK);
-    CU_ASSERT(back.dtype == DT_F32 && back.rank == 2 && back.dims[1] == 3 && memcmp(back.values, values, sizeof values) == 0);
+    CU_ASSERT(back.dtype == DT_F32 && back.rank == 2 && back.dims[1] == 3 &&
+              memcmp(back.values, values, sizeof values) == 0);
     char bytes[256];
     FILE *file = fopen(path, "rb");
     size_t length = fread(bytes, 1, sizeof bytes, file);
@@ -139,7 +142,8 @@ static void widening(Scratch *scratch) {
     array = (DataArray){.dtype = DT_I8, .rank = 1, .dims = {2}, .values = small};
     CU_ASSERT_EQUAL(tg_data_widen(scratch->arena, &array, DT_I64, "f", &why), TG_OK);
     CU_ASSERT(((int64_t *)array.values)[1] == -56);
-    static const DType refused[][2] = {{DT_U8, DT_I8}, {DT_I8, DT_U16}, {DT_I32, DT_I16}, {DT_U8, DT_F32}, {DT_F32, DT_F64}};
+    static const DType refused[][2] = {
+        {DT_U8, DT_I8}, {DT_I8, DT_U16}, {DT_I32, DT_I16}, {DT_U8, DT_F32}, {DT_F32, DT_F64}};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         array = (DataArray){.dtype = refused[i][0], .rank = 1, .dims = {1}, .values = small};
         CU_ASSERT_EQUAL(tg_data_widen(scratch->arena, &array, refused[i][1], "f", &why), TG_MODEL);
@@ -205,8 +209,13 @@ static void orders(Scratch *scratch) {
 /* Seven records of one u16, whose value is ten times the position. */
 static DataSet seven(Arena *arena, uint16_t values[7]) {
     static const PlanField field = {.name = "x", .dtype = DT_U16};
-    DataSet set = {.fields = &field, .field_count = 1, .file_records = 7, .count = 7, .values = TG_ALLOC(arena, const unsigned char *, 1),
-                   .record_bytes = TG_ALLOC(arena, size_t, 1), .records = TG_ALLOC(arena, int64_t, 7)};
+    DataSet set = {.fields = &field,
+                   .field_count = 1,
+                   .file_records = 7,
+                   .count = 7,
+                   .values = TG_ALLOC(arena, const unsigned char *, 1),
+                   .record_bytes = TG_ALLOC(arena, size_t, 1),
+                   .records = TG_ALLOC(arena, int64_t, 7)};
     for (uint16_t i = 0; i < 7; i++) {
         values[i] = (uint16_t)(10 * i);
         set.records[i] = i;
@@ -221,7 +230,8 @@ static void feeds(Scratch *scratch) {
     DataSet set = seven(scratch->arena, values);
     for (int ahead = 0; ahead < 2; ahead++) {
         Feed *feed = NULL;
-        FeedOptions options = {.host = tg_host(), .batch = 3, .seed = 5, .shuffle = true, .ahead_bytes = ahead ? 0 : 1 << 20};
+        FeedOptions options = {
+            .host = tg_host(), .batch = 3, .seed = 5, .shuffle = true, .ahead_bytes = ahead ? 0 : 1 << 20};
         CU_ASSERT_EQUAL_FATAL(tg_feed_open(scratch->arena, &options, &set, &feed), TG_OK);
         int seen[2][7] = {0};
         for (int b = 0; b < 6; b++) {
@@ -250,11 +260,26 @@ static void feeds(Scratch *scratch) {
 
 /* A plan of two fields over files in the scratch folder. */
 static TgPlan schema(Scratch *scratch, PlanField fields[2]) {
-    fields[0] = (PlanField){.name = "image", .reader = "idx", .path = "images.idx", .columns = "", .dtype = DT_U8, .rank = 2,
-                            .dims = {2, 3}, .line = {"m.tg", 4, 5}};
-    fields[1] = (PlanField){.name = "label", .reader = "idx", .path = "labels.idx", .columns = "", .dtype = DT_I32, .bounded = true,
-                            .low = 0, .high = 10, .line = {"m.tg", 5, 5}};
-    return (TgPlan){.fields = fields, .field_count = 2, .train = {.name = "D", .split = "", .field_count = 2},
+    fields[0] = (PlanField){.name = "image",
+                            .reader = "idx",
+                            .path = "images.idx",
+                            .columns = "",
+                            .dtype = DT_U8,
+                            .rank = 2,
+                            .dims = {2, 3},
+                            .line = {"m.tg", 4, 5}};
+    fields[1] = (PlanField){.name = "label",
+                            .reader = "idx",
+                            .path = "labels.idx",
+                            .columns = "",
+                            .dtype = DT_I32,
+                            .bounded = true,
+                            .low = 0,
+                            .high = 10,
+                            .line = {"m.tg", 5, 5}};
+    return (TgPlan){.fields = fields,
+                    .field_count = 2,
+                    .train = {.name = "D", .split = "", .field_count = 2},
                     .source_directory = scratch->folder};
 }
 
@@ -278,7 +303,8 @@ static void schemas(Scratch *scratch) {
                                high[] = {0, 0, 8, 1, 0, 0, 0, 2, 9, 10};
     scratch_write(scratch, "labels.idx", labels, sizeof labels);
     CU_ASSERT_EQUAL(open_set(scratch, &plan, NULL, &set, &why), TG_OK);
-    CU_ASSERT(set.count == 2 && set.record_bytes[0] == 6 && set.record_bytes[1] == 4 && ((const int32_t *)set.values[1])[0] == 9);
+    CU_ASSERT(set.count == 2 && set.record_bytes[0] == 6 && set.record_bytes[1] == 4 &&
+              ((const int32_t *)set.values[1])[0] == 9);
     CU_ASSERT_EQUAL(open_set(scratch, &plan, "test", &set, &why), TG_USAGE);
     scratch_write(scratch, "labels.idx", three, sizeof three);
     CU_ASSERT_EQUAL(open_set(scratch, &plan, NULL, &set, &why), TG_MODEL);
@@ -297,7 +323,7 @@ static void schemas(Scratch *scratch) {
     check_why(why, "reader 'parquet' is not built yet");
 }
 
-#define TEST(name) \
+#define TEST(name)                                                                                                     \
     static void run_##name(void) { scratch_run(name); }
 TEST(idx)
 TEST(idx_gz)

@@ -1,5 +1,5 @@
-#include "runtime/program.h"
 #include "runtime/data.h"
+#include "runtime/program.h"
 #include "runtime/safetensors.h"
 #include "tests/runtime/scratch.h"
 #include "tests/runtime/tiny_program.h"
@@ -75,7 +75,8 @@ static json_t *parse(Outcome outcome) {
 }
 
 static double number(const json_t *document, const char *outer, const char *inner) {
-    return json_number_value(inner == NULL ? json_object_get(document, outer) : json_object_get(json_object_get(document, outer), inner));
+    return json_number_value(inner == NULL ? json_object_get(document, outer)
+                                           : json_object_get(json_object_get(document, outer), inner));
 }
 
 static void train(Scratch *scratch) {
@@ -166,7 +167,8 @@ static void predict(Scratch *scratch) {
     CU_ASSERT_EQUAL(json_array_size(json_object_get(json_object_get(single, "outputs"), "y")), 1);
     json_decref(single);
     check_fails(RUN("predict", "scael", "--weights", weights), 2, "there is no export fn 'scael'");
-    check_fails(RUN("predict", "scale", in, in, "--weights", weights), 2, "scale takes 1 arguments (x: f32 per record), 2 are given");
+    check_fails(RUN("predict", "scale", in, in, "--weights", weights), 2,
+                "scale takes 1 arguments (x: f32 per record), 2 are given");
     check_fails(RUN("predict", "--draw", "--weights", weights), 2, "--draw: scale takes no u8[height, width] image");
 }
 
@@ -206,7 +208,8 @@ static void failures(Scratch *scratch) {
     tg_push(scratch->arena, &file.tensors, (Tensor){.name = "net.v", .dtype = DT_F32, .values = "abcd", .bytes = 4});
     CU_ASSERT_EQUAL(tg_tensors_write(scratch->arena, wrong, &file, &why), TG_OK);
     check_fails(RUN("eval", "--weights", wrong), 3, "the model has no parameter 'net.v'; did you mean 'net.w'?");
-    file.tensors.at[0] = (Tensor){.name = "net.w", .dtype = DT_F32, .rank = 1, .dims = {1}, .values = "abcd", .bytes = 4};
+    file.tensors.at[0] =
+        (Tensor){.name = "net.w", .dtype = DT_F32, .rank = 1, .dims = {1}, .values = "abcd", .bytes = 4};
     CU_ASSERT_EQUAL(tg_tensors_write(scratch->arena, wrong, &file, &why), TG_OK);
     check_fails(RUN("eval", "--weights", wrong), 3, "'net.w' is f32[1], but the model has f32");
 }
@@ -251,7 +254,8 @@ static void no_memory(Scratch *scratch) {
 /* Whatever write fails, the old weights stay whole. */
 static void full_disk(Scratch *scratch) {
     write_data(scratch);
-    const char *out = scratch_path(scratch, "run"), *weights = scratch_path(scratch, "run/weights.safetensors"), *why = NULL;
+    const char *out = scratch_path(scratch, "run"), *weights = scratch_path(scratch, "run/weights.safetensors"),
+               *why = NULL;
     const char *const arguments[] = {"train", "--steps", "2", "--out", out, NULL};
     CU_ASSERT_EQUAL(RUN("train", "--steps", "1", "--out", out).code, 0);
     int fails_at = 0;
@@ -268,7 +272,7 @@ static void full_disk(Scratch *scratch) {
     CU_ASSERT(fails_at > 3 && fails_at < 100);
 }
 
-#define TEST(name) \
+#define TEST(name)                                                                                                     \
     static void run_##name(void) { scratch_run(name); }
 TEST(train)
 TEST(exact)

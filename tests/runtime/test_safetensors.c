@@ -17,8 +17,10 @@ static const uint8_t bits[3] = {7, 8, 9};
 
 static TensorFile two_tensors(Arena *arena) {
     TensorFile file = {0};
-    Tensor a = {.name = "net.weight", .dtype = DT_F32, .rank = 2, .dims = {2, 3}, .values = weights, .bytes = sizeof weights};
-    Tensor b = {.name = "bits \"quoted\"", .dtype = DT_U8, .rank = 1, .dims = {3}, .values = bits, .bytes = sizeof bits};
+    Tensor a = {
+        .name = "net.weight", .dtype = DT_F32, .rank = 2, .dims = {2, 3}, .values = weights, .bytes = sizeof weights};
+    Tensor b = {
+        .name = "bits \"quoted\"", .dtype = DT_U8, .rank = 1, .dims = {3}, .values = bits, .bytes = sizeof bits};
     Tensor c = {.name = "empty", .dtype = DT_F32, .rank = 1, .dims = {0}, .values = bits};
     tg_push(arena, &file.tensors, a);
     tg_push(arena, &file.tensors, b);
@@ -71,14 +73,16 @@ static void damaged(Scratch *scratch) {
         {"{\"a\":{\"dtype\":\"F99\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "there is no type 'F99'"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":3,\"data_offsets\":[0,4]}}", 4, "its shape is not a list"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "do not fit its shape"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 4, "do not fit its shape"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 4,
+         "do not fit its shape"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8, "do not fit its shape"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 8, "do not fit its shape"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, "not two numbers"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 3, "truncated: tensor 'a' ends at byte 4"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 5, "1 bytes follow the last tensor"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "begins after a gap"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],"
+         "\"data_offsets\":[4,8]}}",
          8, "overlaps"},
         {"{\"a\":{},\"a\":{}}", 0, "duplicate"},
         {"{\"__metadata__\":{\"x\":1}}", 0, "is not text"},
@@ -86,7 +90,9 @@ static void damaged(Scratch *scratch) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         TensorFile back;
         const char *why = NULL;
-        CU_ASSERT_EQUAL(tg_tensors_read(scratch->arena, with_header(scratch, cases[i].header, cases[i].data), &back, &why), TG_MODEL);
+        CU_ASSERT_EQUAL(
+            tg_tensors_read(scratch->arena, with_header(scratch, cases[i].header, cases[i].data), &back, &why),
+            TG_MODEL);
         check_why(why, cases[i].why);
     }
 }

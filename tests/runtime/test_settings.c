@@ -18,8 +18,14 @@ static TgPlan plan_of(PlanSetting settings[3], PlanScalar scalars[2]) {
     settings[2] = (PlanSetting){"epochs", "30", "digits.tg:35", true};
     scalars[0] = (PlanScalar){"step", PLAN_SCALAR_BUILTIN, 0};
     scalars[1] = (PlanScalar){"optimizer.lr.peak", PLAN_SCALAR_SETTING, 0.01};
-    return (TgPlan){.settings = settings, .setting_count = 3, .scalars = scalars, .scalar_count = 2, .epochs = 30, .seed = 1,
-                    .shuffle = true, .source_path = "digits.tg"};
+    return (TgPlan){.settings = settings,
+                    .setting_count = 3,
+                    .scalars = scalars,
+                    .scalar_count = 2,
+                    .epochs = 30,
+                    .seed = 1,
+                    .shuffle = true,
+                    .source_path = "digits.tg"};
 }
 
 static const Setting *named(const Settings *settings, const char *name) {
@@ -87,8 +93,10 @@ static Status parse(Scratch *scratch, char **argv, Options *options, const char 
 }
 
 static void options(Scratch *scratch) {
-    char *forms[][6] = {{"p", "train", "-epochs", "4", "--json", NULL}, {"p", "train", "-epochs=4", "-json", NULL},
-                        {"p", "train", "--epochs", "4", "-json", NULL}, {"p", "train", "--epochs=4", "--json", NULL}};
+    char *forms[][6] = {{"p", "train", "-epochs", "4", "--json", NULL},
+                        {"p", "train", "-epochs=4", "-json", NULL},
+                        {"p", "train", "--epochs", "4", "-json", NULL},
+                        {"p", "train", "--epochs=4", "--json", NULL}};
     Options options;
     const char *why;
     for (int i = 0; i < 4; i++) {

@@ -65,8 +65,15 @@ static TgKernel *const kernels[KERNEL_COUNT] = {init, micro, tail, fields, eval_
 enum { W, COUNT, X, Y, GRADIENT, ERROR, EVAL_ERROR, LOSS, EVAL_LOSS, FINITE, OUT, BUFFER_COUNT };
 
 static PlanBuffer buffer(const char *name, PlanBufferClass class, DType dtype, uint8_t rank, int64_t lanes) {
-    PlanBuffer made = {.name = name, .class = class, .dtype = dtype, .rank = rank, .dims = {MICRO}, .batch_axis = rank > 0 ? 0 : -1,
-                       .row_size = 1, .lanes = lanes, .lane_bytes = lanes > 1 ? 64 : 0};
+    PlanBuffer made = {.name = name,
+                       .class = class,
+                       .dtype = dtype,
+                       .rank = rank,
+                       .dims = {MICRO},
+                       .batch_axis = rank > 0 ? 0 : -1,
+                       .row_size = 1,
+                       .lanes = lanes,
+                       .lane_bytes = lanes > 1 ? 64 : 0};
     made.bytes = tg_dtype(dtype)->bytes * (rank > 0 ? MICRO : 1);
     return made;
 }
@@ -91,18 +98,23 @@ TgProgram tiny_program(Arena *arena, const char *folder) {
         end += 64 * buffers[i].lanes;
     }
     enum { NOW = TG_LANE_CURRENT };
-    PlanOperand operands[] = {{W, 0, 0}, {COUNT, 0, 0},                                                 /* init: 0 */
-                              {X, 0, 0}, {Y, 0, 0}, {W, 0, 0}, {GRADIENT, NOW, 0}, {ERROR, NOW, 0},      /* micro: 2 */
-                              {GRADIENT, 0, 0}, {GRADIENT, 1, 0}, {W, 0, 0}, {COUNT, 0, 0}, {FINITE, 0, 0}, /* tail: 7 */
-                              {ERROR, 0, 0}, {ERROR, 1, 0}, {LOSS, 0, 0},                               /* fields: 12 */
-                              {X, 0, 0}, {Y, 0, 0}, {W, 0, 0}, {EVAL_ERROR, NOW, 0},                     /* eval.micro: 15 */
-                              {EVAL_ERROR, 0, 0}, {EVAL_ERROR, 1, 0}, {EVAL_LOSS, 0, 0},                /* eval.fields: 19 */
-                              {X, 0, 0}, {W, 0, 0}, {OUT, 0, 0}};                                       /* scale: 22 */
-    static const uint32_t firsts[] = {0, 2, 7, 12, 15, 19, 22, 25}, kernel_of[] = {K_INIT, K_MICRO, K_TAIL, K_FIELDS, K_EVAL_MICRO,
-                                                                                  K_FIELDS, K_SCALE};
+    PlanOperand operands[] = {
+        {W, 0, 0},          {COUNT, 0, 0},                                                                /* init: 0 */
+        {X, 0, 0},          {Y, 0, 0},          {W, 0, 0},         {GRADIENT, NOW, 0},   {ERROR, NOW, 0}, /* micro: 2 */
+        {GRADIENT, 0, 0},   {GRADIENT, 1, 0},   {W, 0, 0},         {COUNT, 0, 0},        {FINITE, 0, 0},  /* tail: 7 */
+        {ERROR, 0, 0},      {ERROR, 1, 0},      {LOSS, 0, 0},                            /* fields: 12 */
+        {X, 0, 0},          {Y, 0, 0},          {W, 0, 0},         {EVAL_ERROR, NOW, 0}, /* eval.micro: 15 */
+        {EVAL_ERROR, 0, 0}, {EVAL_ERROR, 1, 0}, {EVAL_LOSS, 0, 0},                       /* eval.fields: 19 */
+        {X, 0, 0},          {W, 0, 0},          {OUT, 0, 0}};                            /* scale: 22 */
+    static const uint32_t firsts[] = {0, 2, 7, 12, 15, 19, 22, 25},
+                          kernel_of[] = {K_INIT, K_MICRO, K_TAIL, K_FIELDS, K_EVAL_MICRO, K_FIELDS, K_SCALE};
     PlanStep steps[7];
     for (uint32_t i = 0; i < 7; i++)
-        steps[i] = (PlanStep){.kind = STEP_KERNEL, .label = "", .index = kernel_of[i], .tiles = 1, .buffer_first = firsts[i],
+        steps[i] = (PlanStep){.kind = STEP_KERNEL,
+                              .label = "",
+                              .index = kernel_of[i],
+                              .tiles = 1,
+                              .buffer_first = firsts[i],
                               .buffer_count = firsts[i + 1] - firsts[i]};
     PlanResult results[] = {{"finite", FINITE}, {"loss", LOSS}, {"loss", EVAL_LOSS}, {"y", OUT}};
     uint32_t inputs[] = {X, Y};
@@ -116,9 +128,12 @@ TgProgram tiny_program(Arena *arena, const char *folder) {
         {PLAN_EXPORT, "export.scale", MICRO, 6, 1, 0, 1, 3, 1},
     };
     PlanScalar scalars[SCALAR_COUNT] = {
-        [STEP] = {"step", PLAN_SCALAR_BUILTIN, 0},       [RECORDS] = {"records", PLAN_SCALAR_BUILTIN, 0},
-        [LANE_START] = {"lane_start", PLAN_SCALAR_BUILTIN, 0}, [RATE] = {"optimizer.lr", PLAN_SCALAR_SETTING, 0.05},
-        [EPOCH] = {"epoch", PLAN_SCALAR_BUILTIN, 0},     [TOTAL_STEPS] = {"total_steps", PLAN_SCALAR_BUILTIN, 0},
+        [STEP] = {"step", PLAN_SCALAR_BUILTIN, 0},
+        [RECORDS] = {"records", PLAN_SCALAR_BUILTIN, 0},
+        [LANE_START] = {"lane_start", PLAN_SCALAR_BUILTIN, 0},
+        [RATE] = {"optimizer.lr", PLAN_SCALAR_SETTING, 0.05},
+        [EPOCH] = {"epoch", PLAN_SCALAR_BUILTIN, 0},
+        [TOTAL_STEPS] = {"total_steps", PLAN_SCALAR_BUILTIN, 0},
     };
     PlanField columns[] = {
         {.name = "x", .reader = "csv", .path = "data.csv", .columns = "x", .dtype = DT_F32, .line = {"tiny.tg", 2, 5}},
@@ -127,17 +142,51 @@ TgProgram tiny_program(Arena *arena, const char *folder) {
     PlanSplit splits[] = {{"train", 0.8}, {"test", 0.2}};
     PlanSetting settings[] = {{"optimizer.lr", "0.05", "tiny.tg:9", true}, {"hidden", "8", "tiny.tg:1", false}};
     TgPlan plan = {
-        .arena_bytes = end, .persistent_bytes = 128, .buffers = buffers, .buffer_count = BUFFER_COUNT, .steps = steps, .step_count = 7,
-        .step_buffers = operands, .step_buffer_count = 25, .funcs = funcs, .func_count = 7, .inputs = inputs, .input_count = 2,
-        .results = results, .result_count = 4, .scalars = scalars, .scalar_count = SCALAR_COUNT, .fields = columns, .field_count = 2,
-        .splits = splits, .split_count = 2, .settings = settings, .setting_count = 2,
+        .arena_bytes = end,
+        .persistent_bytes = 128,
+        .buffers = buffers,
+        .buffer_count = BUFFER_COUNT,
+        .steps = steps,
+        .step_count = 7,
+        .step_buffers = operands,
+        .step_buffer_count = 25,
+        .funcs = funcs,
+        .func_count = 7,
+        .inputs = inputs,
+        .input_count = 2,
+        .results = results,
+        .result_count = 4,
+        .scalars = scalars,
+        .scalar_count = SCALAR_COUNT,
+        .fields = columns,
+        .field_count = 2,
+        .splits = splits,
+        .split_count = 2,
+        .settings = settings,
+        .setting_count = 2,
         .train = {.name = "D.train", .split = "train", .field_count = 2, .split_count = 2},
-        .validate = {.name = "D.test", .split = "test", .field_count = 2, .split_count = 2}, .kernel_count = KERNEL_COUNT, .batch = 4,
-        .micro = MICRO, .lanes = LANES, .epochs = 5, .seed = 1, .shuffle = true, .source_path = "tiny.tg", .source_directory = folder,
-        .model_text = "", .loss = "loss", .clip_setting = "", .tgc = "", .library_directory = "", .cpu = "any",
+        .validate = {.name = "D.test", .split = "test", .field_count = 2, .split_count = 2},
+        .kernel_count = KERNEL_COUNT,
+        .batch = 4,
+        .micro = MICRO,
+        .lanes = LANES,
+        .epochs = 5,
+        .seed = 1,
+        .shuffle = true,
+        .source_path = "tiny.tg",
+        .source_directory = folder,
+        .model_text = "",
+        .loss = "loss",
+        .clip_setting = "",
+        .tgc = "",
+        .library_directory = "",
+        .cpu = "any",
     };
     Str text = tg_str(arena);
     CU_ASSERT_EQUAL_FATAL(tg_plan_write(&text, &plan), TG_OK);
-    return (TgProgram){.abi = TG_ABI_VERSION, .kernel_count = KERNEL_COUNT, .plan = text.text, .plan_bytes = text.length,
+    return (TgProgram){.abi = TG_ABI_VERSION,
+                       .kernel_count = KERNEL_COUNT,
+                       .plan = text.text,
+                       .plan_bytes = text.length,
                        .kernels = kernels};
 }
