@@ -82,7 +82,8 @@ static void keep(Arena *arena, Cli *cli, const OptionRow *row, const char *value
     CliOption id = (CliOption)(row - rows);
     if (id >= CLI_OPTION_COUNT) {
         tg_push(arena, &cli->passed,
-                row->value[0] ? tg_arena_printf(arena, "--%s=%s", row->name, value) : tg_arena_printf(arena, "--%s", row->name));
+                row->value[0] ? tg_arena_printf(arena, "--%s=%s", row->name, value)
+                              : tg_arena_printf(arena, "--%s", row->name));
         return;
     }
     cli->value[id] = value;
@@ -118,7 +119,9 @@ static Status parse_option(Arena *arena, int argc, char **argv, int *at, Cli *cl
 }
 
 /* Not "-", and no negative number. */
-static bool is_option(const char *text) { return text[0] == '-' && text[1] != '\0' && strchr("0123456789.", text[1]) == NULL; }
+static bool is_option(const char *text) {
+    return text[0] == '-' && text[1] != '\0' && strchr("0123456789.", text[1]) == NULL;
+}
 
 Status cli_parse(Arena *arena, Command command, int argc, char **argv, Cli *cli, const char **why) {
     *cli = (Cli){.command = command};
@@ -136,7 +139,8 @@ Status cli_parse(Arena *arena, Command command, int argc, char **argv, Cli *cli,
     if (cli->arguments.count == 0 || cli->arguments.at[0][0] == '\0')
         *why = tg_arena_printf(arena, "which file? tgc %s %s", commands[command].name, commands[command].arguments);
     else if (cli->arguments.count > 1 && command != COMMAND_PREDICT)
-        *why = tg_arena_printf(arena, "'tgc %s' takes one file, not '%s' as well", commands[command].name, cli->arguments.at[1]);
+        *why = tg_arena_printf(arena, "'tgc %s' takes one file, not '%s' as well", commands[command].name,
+                               cli->arguments.at[1]);
     else
         return TG_OK;
     return TG_USAGE;
@@ -167,14 +171,16 @@ void cli_help(Str *to, Command command) {
         tg_str_printf(to, "usage: tgc COMMAND [OPTION]... FILE\n\ncommands:\n");
         for (int i = 0; i < COMMAND_COUNT; i++)
             tg_str_printf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
-        tg_str_printf(to, "\n'tgc COMMAND --help' lists the options of a command, 'tgc --version' says which tgc this is.\n");
+        tg_str_printf(
+            to, "\n'tgc COMMAND --help' lists the options of a command, 'tgc --version' says which tgc this is.\n");
         return;
     }
-    tg_str_printf(to, "usage: tgc %s [OPTION]... %s\n\n%s\n\noptions:\n", commands[command].name, commands[command].arguments,
-                  commands[command].help);
+    tg_str_printf(to, "usage: tgc %s [OPTION]... %s\n\n%s\n\noptions:\n", commands[command].name,
+                  commands[command].arguments, commands[command].help);
     help_rows(to, command, 0, CLI_OPTION_COUNT);
     if (FOR_MODEL >> command & 1)
-        tg_str_printf(to, "  -W[no-|error=]NAME             switch a warning on or off, or make it an error; -Werror: all\n");
+        tg_str_printf(
+            to, "  -W[no-|error=]NAME             switch a warning on or off, or make it an error; -Werror: all\n");
     if (FOR_RUN >> command & 1) {
         tg_str_printf(to, "\noptions of the program:\n");
         help_rows(to, command, CLI_OPTION_COUNT, ROWS);

@@ -50,9 +50,9 @@ typedef struct EmitRow {
 } EmitRow;
 
 static const EmitRow emits[] = {
-    {"ast", STAGE_AST, emit_ast},       {"model", STAGE_MODEL, emit_model}, {"step", STAGE_STEP, emit_step},
-    {"kernel", STAGE_KERNEL, emit_kernel}, {"loops", STAGE_PLAN, emit_loops}, {"llvm", STAGE_PLAN, emit_llvm},
-    {"asm", STAGE_PLAN, emit_asm},      {"plan", STAGE_PLAN, emit_plan},
+    {"ast", STAGE_AST, emit_ast},          {"model", STAGE_MODEL, emit_model}, {"step", STAGE_STEP, emit_step},
+    {"kernel", STAGE_KERNEL, emit_kernel}, {"loops", STAGE_PLAN, emit_loops},  {"llvm", STAGE_PLAN, emit_llvm},
+    {"asm", STAGE_PLAN, emit_asm},         {"plan", STAGE_PLAN, emit_plan},
 };
 enum { EMITS = sizeof emits / sizeof *emits };
 

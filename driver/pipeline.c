@@ -105,8 +105,8 @@ static bool is_run_setting(const Graph *graph, const char *set) {
     return false;
 }
 
-/* A program takes its run-time settings itself, so that another value does not mean another program. Which they are is known
-   from the program as it stands. */
+/* A program takes its run-time settings itself, so that another value does not mean another program. Which they are is
+   known from the program as it stands. */
 static void divide_sets(Pipeline *p, Texts *compiled) {
     LowerOptions options = {.fold = true};
     Diags quiet;

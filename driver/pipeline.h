@@ -21,8 +21,8 @@ typedef struct Pipeline {
 } Pipeline;
 
 PassOptions pipeline_pass_options(Pipeline *p, Status *status);
-/* From cli->arguments.at[0] up to `until`; what an earlier call has reached stays. A compile command's --set all go to the compiler; a program's verb keeps those that name
-   run-time settings in `run_sets`. */
+/* From cli->arguments.at[0] up to `until`; what an earlier call has reached stays. A compile command's --set all go to the
+   compiler; a program's verb keeps those that name run-time settings in `run_sets`. */
 TG_CHECKED Status pipeline_run(Pipeline *p, Stage until);
 /* "not built yet", TG_USAGE, for values of -p, -dp, --target ... that are none so far. */
 TG_CHECKED Status pipeline_check_options(Pipeline *p);

@@ -19,7 +19,8 @@ static int64_t parameter_count(const TgPlan *plan) {
 
 static void print_step(Str *to, const PlanStep *step) {
     static const char *const kinds[] = {"kernel", "dot", "copy"};
-    tg_str_printf(to, "    %-7s %12.0f bytes %14.0f flops  %-28s", kinds[step->kind], step->bytes, step->flops, step->label);
+    tg_str_printf(to, "    %-7s %12.0f bytes %14.0f flops  %-28s", kinds[step->kind], step->bytes, step->flops,
+                  step->label);
     for (uint32_t i = 0; i < step->line_count; i++)
         tg_str_printf(to, "%s%s:%" PRIu32, i ? ", " : " ", step->lines[i].file, step->lines[i].line);
     tg_str_printf(to, "\n");
@@ -27,9 +28,10 @@ static void print_step(Str *to, const PlanStep *step) {
 
 void report_print(Str *to, const TgPlan *plan) {
     tg_str_printf(to, "parameters    %" PRId64 "\n", parameter_count(plan));
-    tg_str_printf(to, "memory        %" PRId64 " bytes, of them %" PRId64 " persistent\n", plan->arena_bytes, plan->persistent_bytes);
-    tg_str_printf(to, "batch         %" PRId64 " in micro-batches of %" PRId64 ", %" PRId64 " lane%s\n", plan->batch, plan->micro,
-                  plan->lanes, plan->lanes == 1 ? "" : "s");
+    tg_str_printf(to, "memory        %" PRId64 " bytes, of them %" PRId64 " persistent\n", plan->arena_bytes,
+                  plan->persistent_bytes);
+    tg_str_printf(to, "batch         %" PRId64 " in micro-batches of %" PRId64 ", %" PRId64 " lane%s\n", plan->batch,
+                  plan->micro, plan->lanes, plan->lanes == 1 ? "" : "s");
     tg_str_printf(to, "kernels       %" PRIu32 "\ndots          %" PRIu32 "\n", plan->kernel_count, plan->dot_count);
     for (uint32_t f = 0; f < plan->func_count; f++) {
         const PlanFunc *func = &plan->funcs[f];
@@ -38,8 +40,8 @@ void report_print(Str *to, const TgPlan *plan) {
             bytes += plan->steps[func->step_first + i].bytes;
             flops += plan->steps[func->step_first + i].flops;
         }
-        tg_str_printf(to, "\n%s (%" PRId64 " records): %" PRIu32 " steps, %.0f bytes, %.0f flops\n", func->name, func->capacity,
-                      func->step_count, bytes, flops);
+        tg_str_printf(to, "\n%s (%" PRId64 " records): %" PRIu32 " steps, %.0f bytes, %.0f flops\n", func->name,
+                      func->capacity, func->step_count, bytes, flops);
         for (uint32_t i = 0; i < func->step_count; i++)
             print_step(to, &plan->steps[func->step_first + i]);
     }

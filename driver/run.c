@@ -12,7 +12,8 @@ Status command_run(Pipeline *p) {
     const char *program;
     TG_TRY(tg_program_cached(p->arena, p->diags, &request, &program));
     Texts words = {0};
-    tg_push(p->arena, &words, pipeline_base_name(p)); /* its results are named after the model, not after the cache's key */
+    tg_push(p->arena, &words,
+            pipeline_base_name(p)); /* its results are named after the model, not after the cache's key */
     tg_push(p->arena, &words, cli_command_name(cli->command));
     for (uint32_t i = 0; i < p->run_sets.count; i++)
         tg_push(p->arena, &words, tg_arena_printf(p->arena, "--set=%s", p->run_sets.at[i]));

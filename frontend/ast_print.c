@@ -64,15 +64,34 @@ static void print_type(Str *to, const Ast *ast) {
 /* Those that are one word; false: the node is none of them. */
 static bool print_leaf(Str *to, const Ast *ast) {
     switch (ast->kind) {
-    case AST_NAME: add(to, ast->name); return true;
-    case AST_INT: case AST_FLOAT: case AST_PERCENT: add(to, ast->text); return true;
-    case AST_STRING: print_string(to, ast->text); return true;
-    case AST_BOOL: add(to, ast->flag ? "true" : "false"); return true;
-    case AST_ELLIPSIS: add(to, "..."); return true;
-    case AST_ERROR: add(to, "?"); return true;
-    case AST_DIM_NEW: tg_str_printf(to, "=%s", ast->name); return true;
-    case AST_TYPE: print_type(to, ast); return true;
-    default: return false;
+    case AST_NAME:
+        add(to, ast->name);
+        return true;
+    case AST_INT:
+    case AST_FLOAT:
+    case AST_PERCENT:
+        add(to, ast->text);
+        return true;
+    case AST_STRING:
+        print_string(to, ast->text);
+        return true;
+    case AST_BOOL:
+        add(to, ast->flag ? "true" : "false");
+        return true;
+    case AST_ELLIPSIS:
+        add(to, "...");
+        return true;
+    case AST_ERROR:
+        add(to, "?");
+        return true;
+    case AST_DIM_NEW:
+        tg_str_printf(to, "=%s", ast->name);
+        return true;
+    case AST_TYPE:
+        print_type(to, ast);
+        return true;
+    default:
+        return false;
     }
 }
 

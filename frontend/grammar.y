@@ -27,19 +27,24 @@ static void yyerror(Span *span, void *scanner, Lex *lex, const char *text);
 #define ONE(x) list_add(lex, list_new(lex), x)
 #define NONE list_new(lex)
 }
-%token <name> NL "end of line" NAME "a name" INT "an integer" FLOAT "a number" PERCENT "a percentage" STRING "a string" BOOL "true or false"
-%token MODULE "'module'" FN "'fn'" EXPORT "'export'" CONST "'const'" RETURN "'return'" IF "'if'" THEN "'then'" ELSE "'else'" FOR "'for'"
+%token <name> NL "end of line" NAME "a name" INT "an integer" FLOAT "a number" PERCENT "a percentage"
+%token <name> STRING "a string" BOOL "true or false"
+%token MODULE "'module'" FN "'fn'" EXPORT "'export'" CONST "'const'" RETURN "'return'"
+%token IF "'if'" THEN "'then'" ELSE "'else'" FOR "'for'"
 %token AND "'and'" OR "'or'" NOT "'not'"
-%token <name> IMPORT "'import'" AS "'as'" IN "'in'" FROM "'from'" DATA "'data'" SPLIT "'split'" PARAM "'param'" STATE "'state'"
+%token <name> IMPORT "'import'" AS "'as'" IN "'in'" FROM "'from'" DATA "'data'"
+%token <name> SPLIT "'split'" PARAM "'param'" STATE "'state'"
 %token <name> OPTIMIZER "'optimizer'" TRAIN "'train'"
 %token ASSIGN "':='" ARROW "'->'" ELLIPSIS "'...'" DOTDOT "'..'" CONCAT "'++'" EQ "'=='" NE "'!='" LE "'<='" GE "'>='"
 %token YYEOF 0 "end of file"
 
 %type <name> name
 %type <op> rel
-%type <list> item consts fields settings members param_list type_fields dims stmts elems exprs record args arg_list subs names_list
-%type <ast> const field setting member binding inst mark fn params params_opt param type type_opt init_opt guard_opt ret_opt dim
-%type <ast> block stmt if iter names expr or and not cmp add mul unary power postfix primary list elem record_field arg sub bound
+%type <list> item consts fields settings members param_list type_fields dims stmts elems exprs record args
+%type <list> arg_list subs names_list
+%type <ast> const field setting member binding inst mark fn params params_opt param type type_opt init_opt guard_opt ret_opt
+%type <ast> dim block stmt if iter names expr or and not cmp add mul unary power postfix primary list elem
+%type <ast> record_field arg sub bound
 %start file
 %%
 file: items ;
@@ -47,17 +52,22 @@ items: %empty | items item NL { list_join(lex, lex->items, $2); } | items error 
 
 item: CONST consts                          { $$ = $2; }
     | IMPORT STRING                         { Ast *a = LEAF(IMPORT, @$); a->text = $2; $$ = ONE(a); }
-    | IMPORT STRING AS name                 { Ast *a = ast_named(lex, AST_IMPORT, &@$, $4, &@4, NULL, 0); a->text = $2; $$ = ONE(a); }
-    | DATA name params_opt '{' fields '}'   { Ast *a = ast_with_list(lex, AST_DATA, &@$, $3, $5); ast_set_name(lex, a, $2, &@2); $$ = ONE(a); }
-    | MODULE name params_opt '{' members '}' { Ast *a = ast_with_list(lex, AST_MODULE, &@$, $3, $5); ast_set_name(lex, a, $2, &@2); $$ = ONE(a); }
-    | OPTIMIZER name params_opt '{' members '}' { Ast *a = ast_with_list(lex, AST_OPTIMIZER, &@$, $3, $5); ast_set_name(lex, a, $2, &@2); $$ = ONE(a); }
+    | IMPORT STRING AS name
+        { Ast *a = ast_named(lex, AST_IMPORT, &@$, $4, &@4, NULL, 0); a->text = $2; $$ = ONE(a); }
+    | DATA name params_opt '{' fields '}'
+        { Ast *a = ast_with_list(lex, AST_DATA, &@$, $3, $5); ast_set_name(lex, a, $2, &@2); $$ = ONE(a); }
+    | MODULE name params_opt '{' members '}'
+        { Ast *a = ast_with_list(lex, AST_MODULE, &@$, $3, $5); ast_set_name(lex, a, $2, &@2); $$ = ONE(a); }
+    | OPTIMIZER name params_opt '{' members '}'
+        { Ast *a = ast_with_list(lex, AST_OPTIMIZER, &@$, $3, $5); ast_set_name(lex, a, $2, &@2); $$ = ONE(a); }
     | TRAIN '{' settings '}'                { $$ = ONE(LIST(TRAIN, @$, $3)); }
     | EXPORT fn                             { $2->flag = true; $$ = ONE($2); }
     | fn                                    { $$ = ONE($1); }
     | binding                               { $$ = ONE($1); }
     ;
 consts: const { $$ = ONE($1); } | consts ',' const { $$ = ADD($1, $3); } ;
-const: name '=' expr { $$ = NN(CONST, @$, $1, @1, NULL, $3); } | name ':' type '=' expr { $$ = NN(CONST, @$, $1, @1, $3, $5); } ;
+const: name '=' expr { $$ = NN(CONST, @$, $1, @1, NULL, $3); }
+    | name ':' type '=' expr { $$ = NN(CONST, @$, $1, @1, $3, $5); } ;
 
 /* data */
 fields: %empty { $$ = NONE; } | fields field NL { $$ = ADD($1, $2); } | fields error NL { $$ = $1; yyerrok; } ;
@@ -91,10 +101,13 @@ fn: FN name params ret_opt block        { $$ = NN(FN, @$, $2, @2, $3, $4, $5); }
   ;
 ret_opt: %empty { $$ = NULL; } | ARROW type { $$ = $2; } ;
 params_opt: %empty { $$ = LEAF(PARAMS, @$); } | params ;
-params: '(' ')' { $$ = LEAF(PARAMS, @$); } | '(' param_list comma ')' { $$ = LIST(PARAMS, @$, $2); } | '(' error ')' { $$ = LEAF(PARAMS, @$); } ;
+params: '(' ')' { $$ = LEAF(PARAMS, @$); }
+    | '(' param_list comma ')' { $$ = LIST(PARAMS, @$, $2); }
+    | '(' error ')' { $$ = LEAF(PARAMS, @$); } ;
 param_list: param { $$ = ONE($1); } | param_list ',' param { $$ = ADD($1, $3); } ;
 param: name { $$ = NN(ARG, @$, $1, @1, NULL, NULL); } | name ':' type { $$ = NN(ARG, @$, $1, @1, $3, NULL); }
-     | name ':' type '=' expr { $$ = NN(ARG, @$, $1, @1, $3, $5); } | name '=' expr { $$ = NN(ARG, @$, $1, @1, NULL, $3); } ;
+     | name ':' type '=' expr { $$ = NN(ARG, @$, $1, @1, $3, $5); }
+    | name '=' expr { $$ = NN(ARG, @$, $1, @1, NULL, $3); } ;
 
 /* types */
 type: name { $$ = LEAF_NAMED(TYPE, @$, $1); }
@@ -105,7 +118,8 @@ type: name { $$ = LEAF_NAMED(TYPE, @$, $1); }
     ;
 type_fields: %empty { $$ = NONE; } | type_fields name ':' type sep { $$ = ADD($1, NN(FIELD, @2, $2, @2, $4, NULL)); } ;
 dims: dim { $$ = ONE($1); } | dims ',' dim { $$ = ADD($1, $3); } ;
-dim: expr | ELLIPSIS { $$ = LEAF(ELLIPSIS, @$); } | '=' name { $$ = ast_named(lex, AST_DIM_NEW, &@$, $2, &@2, NULL, 0); } ;
+dim: expr | ELLIPSIS { $$ = LEAF(ELLIPSIS, @$); }
+    | '=' name { $$ = ast_named(lex, AST_DIM_NEW, &@$, $2, &@2, NULL, 0); } ;
 
 /* statements; there are no expression statements, so a line that begins with - or [ can only be a mistake */
 block: '{' stmts '}' { $$ = LIST(BLOCK, @$, $2); } ;
@@ -122,7 +136,8 @@ if: IF expr block { $$ = N(IF, @$, $2, $3, NULL); }
   | IF expr block ELSE if { $$ = N(IF, @$, $2, $3, $5); } ;
 iter: expr | add DOTDOT add { $$ = N(RANGE, @$, $1, $3); } ;
 names: names_list { $$ = LIST(NAMES, @$, $1); } ;
-names_list: name { $$ = ONE(LEAF_NAMED(NAME, @1, $1)); } | names_list ',' name { $$ = ADD($1, LEAF_NAMED(NAME, @3, $3)); } ;
+names_list: name { $$ = ONE(LEAF_NAMED(NAME, @1, $1)); }
+    | names_list ',' name { $$ = ADD($1, LEAF_NAMED(NAME, @3, $3)); } ;
 comma: %empty | ',' ;
 
 /* expressions, loosest first */
@@ -134,7 +149,12 @@ or:  and | or OR and                    { $$ = OP(@$, AST_OR, $1, $3); } ;
 and: not | and AND not                  { $$ = OP(@$, AST_AND, $1, $3); } ;
 not: cmp | NOT not                      { $$ = ast_op(lex, AST_UNARY, &@$, AST_NOT, $2, NULL); } ;
 cmp: add | add rel add                  { $$ = OP(@$, $2, $1, $3); } ;   /* no chains */
-rel: '<' { $$ = '<'; } | '>' { $$ = '>'; } | LE { $$ = AST_LE; } | GE { $$ = AST_GE; } | EQ { $$ = AST_EQ; } | NE { $$ = AST_NE; } ;
+rel: '<' { $$ = '<'; }
+    | '>' { $$ = '>'; }
+    | LE { $$ = AST_LE; }
+    | GE { $$ = AST_GE; }
+    | EQ { $$ = AST_EQ; }
+    | NE { $$ = AST_NE; } ;
 add: mul | add '+' mul { $$ = OP(@$, '+', $1, $3); } | add '-' mul { $$ = OP(@$, '-', $1, $3); }
    | add CONCAT mul { $$ = OP(@$, AST_CONCAT, $1, $3); } ;
 mul: unary | mul '*' unary { $$ = OP(@$, '*', $1, $3); } | mul '/' unary { $$ = OP(@$, '/', $1, $3); }
@@ -165,7 +185,8 @@ elems: elem { $$ = ONE($1); } | elems ',' elem { $$ = ADD($1, $3); } ;
 elem: inst | ELLIPSIS { $$ = LEAF(ELLIPSIS, @$); } ;
 exprs: expr { $$ = ONE($1); } | exprs ',' expr { $$ = ADD($1, $3); } ;
 record: %empty { $$ = NONE; } | record record_field sep { $$ = ADD($1, $2); } ;
-record_field: name { $$ = NN(NAMED, @$, $1, @1, LEAF_NAMED(NAME, @1, $1)); } | name ':' expr { $$ = NN(NAMED, @$, $1, @1, $3); } ;
+record_field: name { $$ = NN(NAMED, @$, $1, @1, LEAF_NAMED(NAME, @1, $1)); }
+    | name ':' expr { $$ = NN(NAMED, @$, $1, @1, $3); } ;
 args: %empty { $$ = NONE; } | arg_list comma | error { $$ = ONE(LEAF(ERROR, @$)); } ;
 arg_list: arg { $$ = ONE($1); } | arg_list ',' arg { $$ = ADD($1, $3); } ;
 arg: expr | name '=' expr { $$ = NN(NAMED, @$, $1, @1, $3); } | list ARROW list { $$ = N(PATTERN, @$, $1, $3); } ;
@@ -196,9 +217,10 @@ static const yysymbol_kind_t soft_words[] = {YYSYMBOL_IMPORT, YYSYMBOL_AS, YYSYM
     YYSYMBOL_SPLIT, YYSYMBOL_PARAM, YYSYMBOL_STATE, YYSYMBOL_OPTIMIZER, YYSYMBOL_TRAIN, YYSYMBOL_YYEMPTY};
 #define OPERAND(c) yytranslate[(unsigned char)(c)]
 static bool begins_operand(yysymbol_kind_t kind) {
-    static const yysymbol_kind_t kinds[] = {YYSYMBOL_NAME, YYSYMBOL_INT, YYSYMBOL_FLOAT, YYSYMBOL_PERCENT, YYSYMBOL_STRING,
-        YYSYMBOL_BOOL, YYSYMBOL_IF, YYSYMBOL_NOT, YYSYMBOL_ELLIPSIS, YYSYMBOL_YYEMPTY};
-    return is_in(kinds, kind) || kind == OPERAND('-') || kind == OPERAND('(') || kind == OPERAND('[') || kind == OPERAND('{');
+    static const yysymbol_kind_t kinds[] = {YYSYMBOL_NAME, YYSYMBOL_INT, YYSYMBOL_FLOAT, YYSYMBOL_PERCENT,
+        YYSYMBOL_STRING, YYSYMBOL_BOOL, YYSYMBOL_IF, YYSYMBOL_NOT, YYSYMBOL_ELLIPSIS, YYSYMBOL_YYEMPTY};
+    return is_in(kinds, kind) || kind == OPERAND('-') || kind == OPERAND('(') ||
+           kind == OPERAND('[') || kind == OPERAND('{');
 }
 static bool continues_operand(yysymbol_kind_t kind) {
     static const yysymbol_kind_t kinds[] = {YYSYMBOL_AND, YYSYMBOL_OR, YYSYMBOL_CONCAT, YYSYMBOL_EQ, YYSYMBOL_NE,
@@ -223,7 +245,8 @@ static const char *expected_text(Lex *lex, const yysymbol_kind_t *expected) {
         bool soft = is_in(soft_words, *expected) && *expected != YYSYMBOL_FROM && *expected != YYSYMBOL_IN;
         if (soft || (operand && begins_operand(*expected)) || (after_operand && continues_operand(*expected)))
             continue;
-        if (is_in(all, OPERAND(')')) && (*expected == OPERAND('=') || *expected == OPERAND('[') || *expected == OPERAND('.')))
+        if (is_in(all, OPERAND(')')) &&
+            (*expected == OPERAND('=') || *expected == OPERAND('[') || *expected == OPERAND('.')))
             continue;
         if ((*expected == YYSYMBOL_FROM || *expected == YYSYMBOL_IN) && (operand || is_in(all, YYSYMBOL_AS)))
             continue;
@@ -256,8 +279,8 @@ static const char *hint(yysymbol_kind_t found, const yysymbol_kind_t *expected) 
         return "a function cannot stand inside a function; is a '}' missing above?";
     if (found == OPERAND('(') && is_in(expected, YYSYMBOL_ASSIGN))
         return "a statement cannot be a call alone: bind its value to a name";
-    if ((found == OPERAND('<') || found == OPERAND('>') || found == YYSYMBOL_LE || found == YYSYMBOL_GE || found == YYSYMBOL_EQ
-        || found == YYSYMBOL_NE) && is_in(expected, YYSYMBOL_AND))
+    if ((found == OPERAND('<') || found == OPERAND('>') || found == YYSYMBOL_LE || found == YYSYMBOL_GE ||
+         found == YYSYMBOL_EQ || found == YYSYMBOL_NE) && is_in(expected, YYSYMBOL_AND))
         return "comparisons do not chain: write a < b and b < c";
     if (found == OPERAND('=') && is_in(expected, YYSYMBOL_EQ))
         return "'=' binds a name; equality is ==";

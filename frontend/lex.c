@@ -65,7 +65,9 @@ static int line_end(const Lex *lex, int line) {
 
 Loc lex_loc(const Lex *lex, const Span *span) {
     int end = span->last_line == span->first_line ? span->last_column : line_end(lex, span->first_line);
-    return (Loc){.file = lex->file, .line = (uint32_t)span->first_line, .column = column16(span->first_column),
+    return (Loc){.file = lex->file,
+                 .line = (uint32_t)span->first_line,
+                 .column = column16(span->first_column),
                  .end_column = column16(end > span->first_column ? end : span->first_column)};
 }
 
@@ -121,9 +123,33 @@ void lex_close(Lex *lex, char bracket) {
 
 bool lex_continues(int token) {
     switch (token) {
-    case 0: case NL: case '{': case ',': case ':': case '=': case ASSIGN: case ARROW: case DOTDOT: case CONCAT:
-    case '+': case '-': case '*': case '/': case '@': case '^': case '<': case '>': case EQ: case NE: case LE: case GE:
-    case AND: case OR: case NOT: case THEN: case ELSE:
+    case 0:
+    case NL:
+    case '{':
+    case ',':
+    case ':':
+    case '=':
+    case ASSIGN:
+    case ARROW:
+    case DOTDOT:
+    case CONCAT:
+    case '+':
+    case '-':
+    case '*':
+    case '/':
+    case '@':
+    case '^':
+    case '<':
+    case '>':
+    case EQ:
+    case NE:
+    case LE:
+    case GE:
+    case AND:
+    case OR:
+    case NOT:
+    case THEN:
+    case ELSE:
         return true;
     default: /* not IN, FROM, ... : they are names as well */
         return false;

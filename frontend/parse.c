@@ -20,7 +20,10 @@ static size_t utf8_length(const unsigned char *p, const unsigned char *end) {
     static const unsigned char second_from[] = {0x80, 0xa0, 0x90}, second_to[] = {0xbf, 0x9f, 0x8f};
     if (p[0] < 0x80)
         return 1;
-    size_t length = p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+    size_t length = p[0] >= 0xc2 && p[0] < 0xe0   ? 2
+                    : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+                    : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
+                                                  : 0;
     if (length == 0 || (size_t)(end - p) < length)
         return 0;
     for (size_t i = 1; i < length; i++)
@@ -69,8 +72,15 @@ static Map *names_of(Arena *arena, Sources *sources) {
 static bool parse_text(Arena *arena, Diags *diags, Sources *sources, uint16_t file, AstList *items) {
     const Source *source = &sources->files.at[file];
     Lex *lex = TG_ALLOC(arena, Lex, 1);
-    *lex = (Lex){.arena = arena, .diags = diags, .text = source->text, .length = source->length, .file = file, .items = items,
-                 .names = names_of(arena, sources), .line = 1, .column = 1};
+    *lex = (Lex){.arena = arena,
+                 .diags = diags,
+                 .text = source->text,
+                 .length = source->length,
+                 .file = file,
+                 .items = items,
+                 .names = names_of(arena, sources),
+                 .line = 1,
+                 .column = 1};
     scan_bytes(lex);
     yyscan_t scanner;
     if (yylex_init_extra(lex, &scanner) != 0)
@@ -83,7 +93,9 @@ static bool parse_text(Arena *arena, Diags *diags, Sources *sources, uint16_t fi
 
 static Ast *file_of(Arena *arena, uint16_t file, const AstList *items) {
     Ast *ast = TG_ALLOC(arena, Ast, 1);
-    *ast = (Ast){.kind = AST_FILE, .loc = {.file = file, .line = 1, .column = 1, .end_column = 1}, .kid = items->at,
+    *ast = (Ast){.kind = AST_FILE,
+                 .loc = {.file = file, .line = 1, .column = 1, .end_column = 1},
+                 .kid = items->at,
                  .kid_count = items->count};
     return ast;
 }

@@ -27,21 +27,21 @@ typedef struct Lex {
     Arena *arena;
     Diags *diags;
     const char *text;
-    size_t length, offset;      /* offset: behind the current token */
-    size_t token;               /* where the current token begins */
-    Vec(size_t) lines;          /* where each line begins */
-    Map *names;                 /* interned names of the whole compilation */
-    AstList *items;             /* of the file */
+    size_t length, offset; /* offset: behind the current token */
+    size_t token;          /* where the current token begins */
+    Vec(size_t) lines;     /* where each line begins */
+    Map *names;            /* interned names of the whole compilation */
+    AstList *items;        /* of the file */
     uint16_t file;
-    int line, column;           /* behind the current token */
+    int line, column; /* behind the current token */
     int token_line, token_column;
-    int last;                   /* the token before: what the newline rule needs */
-    int error_line;             /* of the last error reported; 0: none */
-    int quiet_line;             /* a syntax error on this line follows from one that was reported */
+    int last;       /* the token before: what the newline rule needs */
+    int error_line; /* of the last error reported; 0: none */
+    int quiet_line; /* a syntax error on this line follows from one that was reported */
     uint32_t errors;
-    bool unwinding;             /* closing brackets that the source leaves open */
-    bool stop;                  /* nothing that follows is worth reading */
-    bool deep;                  /* reported that the tree is too deep */
+    bool unwinding; /* closing brackets that the source leaves open */
+    bool stop;      /* nothing that follows is worth reading */
+    bool deep;      /* reported that the tree is too deep */
     int depth;
     Bracket brackets[LEX_BRACKETS];
 } Lex;
@@ -58,8 +58,8 @@ void lex_error(Lex *lex, const Span *span, const char *format, ...) __attribute_
 bool lex_in_parens(const Lex *lex);
 bool lex_open(Lex *lex, char bracket, const Span *span);
 void lex_close(Lex *lex, char bracket);
-/* The token that must come before what stands here, since the source left brackets open: their closing ones, one a call, or an
-   end of line; 0 when all is well. */
+/* The token that must come before what stands here, since the source left brackets open: their closing ones, one a
+   call, or an end of line; 0 when all is well. */
 int lex_unwind(Lex *lex, const Span *span, bool braces);
 /* The same before a closing bracket. */
 int lex_unwind_to(Lex *lex, char bracket);

@@ -79,8 +79,11 @@ static void check_member(Sema *s, const Ast *owner, const Ast *member) {
         sema_expr(s, member->kid[1]);
         check_guard(s, owner, member->kid[2]);
         break;
-    case AST_FN: sema_fn(s, member, owner->kind == AST_OPTIMIZER && member->name && strcmp(member->name, "update") == 0); break;
-    default: break;
+    case AST_FN:
+        sema_fn(s, member, owner->kind == AST_OPTIMIZER && member->name && strcmp(member->name, "update") == 0);
+        break;
+    default:
+        break;
     }
 }
 
@@ -88,7 +91,8 @@ static const Ast *member_fn(Sema *s, const Ast *owner, const char *name) {
     const Ast *found = NULL;
     for (uint32_t i = 1; i < owner->kid_count; i++) {
         const Ast *member = owner->kid[i];
-        bool same = member->kind == AST_FN && (name ? member->name && strcmp(member->name, name) == 0 : member->name == NULL);
+        bool same =
+            member->kind == AST_FN && (name ? member->name && strcmp(member->name, name) == 0 : member->name == NULL);
         if (same && found && name == NULL) {
             tg_error(s->diags, member->name_loc, "%s has two calls", owner->name);
             tg_note(s->diags, found->name_loc, "the first one is here");
@@ -141,11 +145,18 @@ static void check_item(Sema *s, const Ast *item) {
             tg_error(s->diags, item->name_loc, "a function at file level needs a name");
         sema_fn(s, item, false);
         break;
-    case AST_DATA: sema_data(s, item); break;
+    case AST_DATA:
+        sema_data(s, item);
+        break;
     case AST_MODULE:
-    case AST_OPTIMIZER: check_module(s, item); break;
-    case AST_TRAIN: sema_train(s, item); break;
-    default: break;
+    case AST_OPTIMIZER:
+        check_module(s, item);
+        break;
+    case AST_TRAIN:
+        sema_train(s, item);
+        break;
+    default:
+        break;
     }
 }
 

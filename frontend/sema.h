@@ -7,25 +7,25 @@
 
 typedef enum SymbolKind {
     SYM_BUILTIN,
-    SYM_OUTER,     /* the library's, an imported file's */
+    SYM_OUTER, /* the library's, an imported file's */
     SYM_FILE,
     SYM_ARGUMENT,
     SYM_DIMENSION, /* of a signature; a type variable as well */
     SYM_MEMBER,
     SYM_LOCAL,
-    SYM_LOOP,      /* of a for, a comprehension, a lambda */
+    SYM_LOOP, /* of a for, a comprehension, a lambda */
 } SymbolKind;
 
 typedef struct Symbol {
     const char *name;
     Loc loc;
     SymbolKind kind;
-    const Ast *ast;    /* its declaration; NULL for builtins */
-    const Unit *unit;  /* of `import ... as name` */
-    uint32_t hidden;   /* index + 1 of the symbol that this one hides; 0: none */
+    const Ast *ast;   /* its declaration; NULL for builtins */
+    const Unit *unit; /* of `import ... as name` */
+    uint32_t hidden;  /* index + 1 of the symbol that this one hides; 0: none */
     uint32_t reads;
-    bool alone;        /* bound alone, not as one of several names */
-    bool gone;         /* its loop has ended */
+    bool alone; /* bound alone, not as one of several names */
+    bool gone;  /* its loop has ended */
 } Symbol;
 
 /* One file being checked. Symbols form a stack; `top` leads from a name to the innermost one. */
@@ -33,11 +33,11 @@ typedef struct Sema {
     Arena *arena;
     Diags *diags;
     const Unit *unit, *std;
-    Map top;      /* name -> index + 1 of the symbol it means here; 0: none */
-    Map unknown;  /* names reported already */
+    Map top;     /* name -> index + 1 of the symbol it means here; 0: none */
+    Map unknown; /* names reported already */
     Vec(Symbol) symbols;
-    uint32_t function;      /* symbols from here on are the current function's */
-    const char *updated;    /* in an optimizer's `update`: the name of the parameter, which may be assigned */
+    uint32_t function;   /* symbols from here on are the current function's */
+    const char *updated; /* in an optimizer's `update`: the name of the parameter, which may be assigned */
 } Sema;
 
 /* scopes (sema_scope.c) */

@@ -85,7 +85,8 @@ static void check_mark(Sema *s, const Ast *ast) {
     bool is_shard = strcmp(ast->name, "shard") == 0; /* its argument names a dimension of what it marks */
     uint32_t wanted = strcmp(ast->name, "frozen") == 0 ? 0 : 1;
     if (ast->kid_count - 1 != wanted)
-        tg_error(s->diags, ast->name_loc, "the mark '%s' takes %s", ast->name, wanted ? "one argument" : "no arguments");
+        tg_error(s->diags, ast->name_loc, "the mark '%s' takes %s", ast->name,
+                 wanted ? "one argument" : "no arguments");
     else if (!is_shard)
         all(s, ast, 1);
     else if (ast->kid[1]->kind != AST_NAME)
@@ -116,12 +117,24 @@ void sema_expr(Sema *s, const Ast *ast) {
     if (ast == NULL)
         return;
     switch (ast->kind) {
-    case AST_NAME: (void)sema_use(s, ast->name, ast->loc); break;
-    case AST_DOT: check_dot(s, ast); break;
-    case AST_CALL: check_call(s, ast); break;
-    case AST_COMPREHENSION: check_loop(s, ast); break;
-    case AST_MARK: check_mark(s, ast); break;
-    case AST_PATTERN: check_pattern(s, ast); break;
+    case AST_NAME:
+        (void)sema_use(s, ast->name, ast->loc);
+        break;
+    case AST_DOT:
+        check_dot(s, ast);
+        break;
+    case AST_CALL:
+        check_call(s, ast);
+        break;
+    case AST_COMPREHENSION:
+        check_loop(s, ast);
+        break;
+    case AST_MARK:
+        check_mark(s, ast);
+        break;
+    case AST_PATTERN:
+        check_pattern(s, ast);
+        break;
     case AST_RECORD:
         sema_duplicates(s, ast, 0, AST_NAMED, "field");
         all(s, ast, 0);
@@ -133,7 +146,8 @@ void sema_expr(Sema *s, const Ast *ast) {
         sema_pop(s, before);
         break;
     }
-    default: all(s, ast, 0);
+    default:
+        all(s, ast, 0);
     }
 }
 

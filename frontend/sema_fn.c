@@ -8,8 +8,13 @@ static bool check_block(Sema *s, const Ast *block);
 static bool is_own(const Sema *s, const Symbol *symbol) { return symbol - s->symbols.at >= s->function; }
 
 static const char *symbol_text(const Symbol *symbol) {
-    static const char *const texts[] = {"built in",   "of the library or of an import", "bound at file level", "an argument",
-                                        "a dimension", "a member, but neither state nor parameter", "a local name",
+    static const char *const texts[] = {"built in",
+                                        "of the library or of an import",
+                                        "bound at file level",
+                                        "an argument",
+                                        "a dimension",
+                                        "a member, but neither state nor parameter",
+                                        "a local name",
                                         "a loop's name"};
     return texts[symbol->kind];
 }
@@ -48,8 +53,8 @@ static void check_assign(Sema *s, const Ast *ast) {
     }
     if (is_stored(symbol) || (s->updated && symbol->kind == SYM_ARGUMENT && strcmp(s->updated, ast->name) == 0))
         return;
-    tg_error(s->diags, ast->name_loc, "':=' updates a state or a parameter; '%s' is %s%s", ast->name, symbol_text(symbol),
-             is_own(s, symbol) ? ": write =" : "");
+    tg_error(s->diags, ast->name_loc, "':=' updates a state or a parameter; '%s' is %s%s", ast->name,
+             symbol_text(symbol), is_own(s, symbol) ? ": write =" : "");
     if (symbol->ast)
         tg_note(s->diags, symbol->loc, "declared here");
 }
@@ -85,15 +90,21 @@ static bool check_statement(Sema *s, const Ast *ast) {
             sema_type(s, ast->kid[3], TYPE_PLAIN);
         bind(s, ast->kid[0]);
         return false;
-    case AST_ASSIGN: check_assign(s, ast); return false;
+    case AST_ASSIGN:
+        check_assign(s, ast);
+        return false;
     case AST_RETURN:
         sema_expr(s, ast->kid[0]);
         if (s->updated)
             tg_error(s->diags, ast->loc, "'update' returns nothing: it updates with :=");
         return true;
-    case AST_FOR: check_for(s, ast); return false;
-    case AST_IF: return check_if(s, ast);
-    default: return false;
+    case AST_FOR:
+        check_for(s, ast);
+        return false;
+    case AST_IF:
+        return check_if(s, ast);
+    default:
+        return false;
     }
 }
 
@@ -148,8 +159,8 @@ void sema_fn(Sema *s, const Ast *fn, bool update) {
         s->updated = fn->kid[0]->kid_count ? fn->kid[0]->kid[0]->name : "";
     bool returns = check_block(s, fn->kid[2]);
     if (!returns && !update) {
-        tg_error(s->diags, fn->name_loc, "%s%s%s does not return a value%s", fn->name ? "'" : "", fn->name ? fn->name : "this fn",
-                 fn->name ? "'" : "", fn->kid[2]->kid_count ? " on every path" : "");
+        tg_error(s->diags, fn->name_loc, "%s%s%s does not return a value%s", fn->name ? "'" : "",
+                 fn->name ? fn->name : "this fn", fn->name ? "'" : "", fn->kid[2]->kid_count ? " on every path" : "");
     }
     check_unread(s, before);
     s->updated = NULL;

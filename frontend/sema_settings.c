@@ -40,7 +40,8 @@ static void check_source(Sema *s, const Ast *source) {
         return;
     }
     if (!sema_is(callee->name, readers))
-        tg_error(s->diags, callee->loc, "unknown reader '%s'%s", callee->name, sema_hint(s, callee->name, readers, READERS));
+        tg_error(s->diags, callee->loc, "unknown reader '%s'%s", callee->name,
+                 sema_hint(s, callee->name, readers, READERS));
     sema_duplicates(s, source, 1, AST_NAMED, "argument");
     for (uint32_t i = 1; i < source->kid_count; i++)
         sema_expr(s, source->kid[i]);
@@ -69,9 +70,10 @@ void sema_data(Sema *s, const Ast *data) {
 }
 
 void sema_train(Sema *s, const Ast *train) {
-    static const char *const known[] = {"data",     "validate",  "objective",   "batch",          "micro", "lanes",     "epochs",
-                                        "steps",    "optimizer", "seed",        "clip_norm",      "shuffle", "batch_stats",
-                                        "validate_every", "stop", "keep_best",  "average",        "loss_scale", "show", NULL};
+    static const char *const known[] = {"data",      "validate", "objective",   "batch",          "micro",
+                                        "lanes",     "epochs",   "steps",       "optimizer",      "seed",
+                                        "clip_norm", "shuffle",  "batch_stats", "validate_every", "stop",
+                                        "keep_best", "average",  "loss_scale",  "show",           NULL};
     enum { KNOWN = sizeof known / sizeof *known - 1 };
     static const char *const needed[] = {"data", "objective", "optimizer", NULL};
     sema_duplicates(s, train, 0, AST_SETTING, "setting");

@@ -26,23 +26,28 @@ static void test_expressions(void) {
     expect_tree("x = p -> p + 1", "(bind (names x) (-> p (+ p 1)) _)\n");
     expect_tree("x = a[..., 1:, ::2, -1]", "(bind (names x) (at a ... (slice 1 _ _) (slice _ _ 2) (- 1)) _)\n");
     expect_tree("x = f(a, [b, (c, d)] -> [...], k = {e, g: 1})",
-                "(bind (names x) (call f a (pattern (list b (tuple c d)) (list ...)) (named k (record (named e e) (named g 1)))) _)\n");
+                "(bind (names x) (call f a (pattern (list b (tuple c d)) (list ...)) (named k (record (named e e) "
+                "(named g 1)))) _)\n");
     expect_tree("x = [a(i) shard(o) for i in 0..n if i > 1]",
                 "(bind (names x) (list-for (mark shard (call a i) o) (names i) (.. 0 n) (> i 1)) _)\n");
-    expect_tree("x = 1_000 + 2.5e-3 + 80% + true + \"a\\\"\\n\"", "(bind (names x) (+ (+ (+ (+ 1_000 2.5e-3) 80%) true) \"a\\\"\\n\") _)\n");
+    expect_tree("x = 1_000 + 2.5e-3 + 80% + true + \"a\\\"\\n\"",
+                "(bind (names x) (+ (+ (+ (+ 1_000 2.5e-3) 80%) true) \"a\\\"\\n\") _)\n");
 }
 
 static void test_declarations(void) {
     expect_tree("const a = 1, b: f32 = 2", "(const a _ 1)\n(const b f32 2)\n");
     expect_tree("data D(p: string = \"t\") {\n  x: u8[T + 1] from idx(p)\n  split { a = 80%, b = 20% }\n}",
-                "(data D (params (arg p string \"t\")) (field x u8[(+ T 1)] (call idx p)) (split (setting a 80%) (setting b 20%)))\n");
-    expect_tree("module M {\n  param w: f32[n] = zeros if c\n  state s = 0\n  a, b = f(1)\n  fn (x: a.D, y: t[..., =k]) -> {l: f32} { return x }\n}",
+                "(data D (params (arg p string \"t\")) (field x u8[(+ T 1)] (call idx p)) (split (setting a 80%) "
+                "(setting b 20%)))\n");
+    expect_tree("module M {\n  param w: f32[n] = zeros if c\n  state s = 0\n  a, b = f(1)\n  fn (x: a.D, y: t[..., "
+                "=k]) -> {l: f32} { return x }\n}",
                 "(module M (params) (param w f32[n] zeros c) (state s _ 0 _) (bind (names a b) (call f 1) _) "
                 "(fn (params (arg x a.D _) (arg y t[... =k] _)) (record-type (field l f32 _)) (do (return x))))\n");
     expect_tree("export fn f(x) {\n  for a, b in c { s := a }\n  if d { y: f32 = 1 }\n  else { y = 2 }\n  return y\n}",
                 "(export fn f (params (arg x _ _)) _ (do (for (names a b) c (do (:= s a))) "
                 "(if d (do (bind (names y) 1 _ f32)) (do (bind (names y) 2 _))) (return y)))\n");
-    expect_tree("train {\n  data = in\n  steps = 3, seed = 1\n}", "(train (setting data in) (setting steps 3) (setting seed 1))\n");
+    expect_tree("train {\n  data = in\n  steps = 3, seed = 1\n}",
+                "(train (setting data in) (setting steps 3) (setting seed 1))\n");
 }
 
 static void expect_place(const Ast *ast, uint32_t line, uint32_t column, uint32_t end) {
@@ -168,7 +173,8 @@ static void test_memory(void) { each_model(runs_out); }
 
 /* Time grows with the length of the text, whatever it holds. */
 static void test_long(void) {
-    static const char *const parts[] = {"\n", "x = 1\n", "(", "// c\n", "}", "x, ", "\"", "x = y.a[1](2)\n", "if ", ";"};
+    static const char *const parts[] = {"\n", "x = 1\n",         "(",   "// c\n", "}", "x, ",
+                                        "\"", "x = y.a[1](2)\n", "if ", ";"};
     enum { BYTES = 400000 };
     char *text = malloc(BYTES);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {

@@ -30,11 +30,13 @@ static void expect_one(const char *text, const char *message) {
 static void test_scopes(void) {
     expect_silence("fn f(x) { return g(x) }\nfn g(x) { return x }");
     expect_silence("const n = 1\nfn f(x: f32[B, n, m * 2, m]) -> f32[B, _, m] { return reshape(x, [B, n, m]) }");
-    expect_silence("module M(n: int) {\n  k = n * 2\n  fn (x: f32[B, n], y: t[..., k]) -> t[..., k] {\n    return y * h(x)\n  }\n  fn h(x) { return x }\n}");
+    expect_silence("module M(n: int) {\n  k = n * 2\n  fn (x: f32[B, n], y: t[..., k]) -> t[..., k] {\n    return y * "
+                   "h(x)\n  }\n  fn h(x) { return x }\n}");
     expect_silence("module M(k: int) {\n  k = 2 if k > 1\n  l = 3 if defined(k)\n  fn () { return k + l }\n}");
     expect_silence("fn f(xs) {\n  for x in xs { y = x }\n  return [z + y for z in xs if z > 1]\n}");
     expect_silence("x = rearrange(1, [B, (H, D)] -> [B, H, D])\ny = p -> rank(p)");
-    expect_silence("optimizer O(lr: f32) {\n  state m: f32[shape(p)[0]] = 0 if rank(p) > 1\n  fn update(p, g) {\n    p := p - lr * g\n    m := g\n  }\n}");
+    expect_silence("optimizer O(lr: f32) {\n  state m: f32[shape(p)[0]] = 0 if rank(p) > 1\n  fn update(p, g) {\n    p "
+                   ":= p - lr * g\n    m := g\n  }\n}");
     expect_silence("fn f(x) {\n  a, b = split(x, 2)\n  _ = x\n  return a\n}");
 }
 
