@@ -265,7 +265,8 @@ static bool visit(Lower *l, Entry *entry) {
 
 void tg_lower_hoist(Lower *l, NodeId node, const Place *place) {
     Entry *entry = tg_lower_entry(l, node, place);
-    if (!visit(l, entry) || entry->value != 0 || kept(l, entry) || node_at(l, node)->op == OP_const)
+    bool empty = tg_type_extent(l, tg_node_type(l->graph, l->func, node)) == 0; /* in a loop that never runs */
+    if (!visit(l, entry) || entry->value != 0 || kept(l, entry) || empty || node_at(l, node)->op == OP_const)
         return;
     if (l->level[node] <= l->stage && tg_place_depth(l, entry->place) <= l->depth) {
         tg_lower_value(l, node, entry->place);
