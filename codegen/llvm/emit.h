@@ -50,6 +50,7 @@ typedef struct Emit {
 
     /* The vector loop that is being written; 0: none. */
     LoopId vector;
+    LoopId variable; /* the last vector loop entered: its variable is what strides multiply */
     uint32_t groups;
     LLVMValueRef mask[EMIT_GROUPS]; /* NULL: all lanes */
     LoopId around;                  /* the innermost loop */

@@ -164,11 +164,23 @@ static void vector_loop_over(Emit *e, LoopId id, LLVMValueRef begin, LLVMValueRe
     variable_rest(e, id, middle, end, many_lanes ? groups : 1);
 }
 
+/* One element needs no vector. */
+static bool is_single(const Emit *e, LoopId id, LLVMValueRef begin, LLVMValueRef end) {
+    return LLVMIsAConstantInt(begin) && LLVMIsAConstantInt(end) && !has_own_reduction(e, id) &&
+           LLVMConstIntGetSExtValue(end) - LLVMConstIntGetSExtValue(begin) == 1;
+}
+
 static void vector_loop(Emit *e, LoopId id) {
     const LoopInstr *instr = &e->k->instrs.at[id];
     LLVMValueRef begin = tg_emit_uniform(e, instr->a), end = tg_emit_uniform(e, instr->b);
+    if (is_single(e, id, begin, end)) {
+        tg_emit_set_uniform(e, id, begin);
+        e->variable = id;
+        body(e, id);
+        return;
+    }
     tg_emit_reduce_begin(e, id);
-    e->vector = id;
+    e->vector = e->variable = id;
     vector_loop_over(e, id, begin, end);
     e->vector = 0;
     e->groups = 0;

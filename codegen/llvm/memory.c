@@ -18,11 +18,11 @@ static Access access_of(Emit *e, LoopId id) {
     if (instr->imm == 0)
         return access;
     LLVMBuilderRef b = e->builder;
-    const EmitValue *variable = &e->values[e->vector];
+    const EmitValue *variable = &e->values[e->variable];
     LLVMValueRef scaled = LLVMBuildMul(b, variable->first, tg_emit_int(e, instr->imm), "");
     if (access.index.first) {
         access.index.first = LLVMBuildAdd(b, access.index.first, scaled, "");
-        access.index.coefficient += instr->imm;
+        access.index.coefficient += instr->imm * variable->coefficient;
         return access;
     }
     LLVMValueRef first = tg_emit_splat(e, scaled, LOOP_LANES);

@@ -94,6 +94,12 @@ static bool rounds_bf16(const Unit *unit) {
     return false;
 }
 
+static LLVMCodeGenOptLevel selection(int level) {
+    static const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault,
+                                                 LLVMCodeGenLevelAggressive};
+    return levels[level < 0 ? 0 : level > 3 ? 3 : level];
+}
+
 static Status open_machine(Unit *unit) {
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
@@ -103,10 +109,8 @@ static Status open_machine(Unit *unit) {
     char *message = NULL;
     if (LLVMGetTargetFromTriple(unit->triple, &target, &message))
         return internal(unit->diags, kept(unit->arena, message));
-    LLVMCodeGenOptLevel level = unit->request->optimize == 0   ? LLVMCodeGenLevelNone
-                                : unit->request->optimize == 1 ? LLVMCodeGenLevelLess
-                                                               : LLVMCodeGenLevelDefault;
-    unit->machine = LLVMCreateTargetMachine(target, unit->triple, unit->cpu, unit->features, level, LLVMRelocPIC, LLVMCodeModelDefault);
+    unit->machine = LLVMCreateTargetMachine(target, unit->triple, unit->cpu, unit->features, selection(unit->request->optimize),
+                                            LLVMRelocPIC, LLVMCodeModelDefault);
     return unit->machine ? TG_OK : internal(unit->diags, "LLVM made no target machine");
 }
 
@@ -185,15 +189,16 @@ static Status verify(Unit *unit) {
     return broken ? internal(unit->diags, why) : TG_OK;
 }
 
-/* Vectors are written out already; what is left is cleaning up, moving what does not change out of loops, and sharing. */
-static const char *pipeline(int optimize) {
+/* Vectors are written out already; what is left is cleaning up, moving what does not change out of loops, and sharing. The
+   pipelines of -O2 and -O3 take twice the time and gain nothing on kernels. */
+static const char *pipeline(int level) {
     static const char *const pipelines[] = {
         "",
         "function(sroa,early-cse,simplifycfg)",
-        "function(sroa,early-cse<memssa>,instcombine,simplifycfg,loop-mssa(licm),gvn,instcombine,simplifycfg)",
-        "default<O3>",
+        "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
+        "instcombine<no-verify-fixpoint>,simplifycfg)",
     };
-    return pipelines[optimize < 0 ? 0 : optimize > 3 ? 3 : optimize];
+    return pipelines[level < 0 ? 0 : level > 2 ? 2 : level];
 }
 
 static Status optimize(Unit *unit) {
@@ -201,9 +206,6 @@ static Status optimize(Unit *unit) {
     if (passes[0] == '\0')
         return TG_OK;
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMPassBuilderOptionsSetLoopVectorization(options, 0);
-    LLVMPassBuilderOptionsSetLoopInterleaving(options, 0);
-    LLVMPassBuilderOptionsSetSLPVectorization(options, 0);
     LLVMErrorRef error = LLVMRunPasses(unit->module, passes, unit->machine, options);
     LLVMDisposePassBuilderOptions(options);
     if (error == LLVMErrorSuccess)

@@ -284,6 +284,20 @@ static void corners(Test *t) {
     add_sizes(t, k);
 }
 
+/* Vector loops over one element, with a serial reduction inside. */
+static void singles(Test *t) {
+    LoopKernel *k = new_kernel(t->arena, "single");
+    uint32_t in = tg_loop_buffer(k, ROLE_IN, DT_F32, 3 * CAPACITY), out = tg_loop_buffer(k, ROLE_OUT, DT_F32, CAPACITY);
+    LoopId i = tg_loop_for(k, MODE_VECTOR, int64(k, 5), int64(k, 6), 1);
+    LoopId row = tg_loop_for(k, MODE_SERIAL, int64(k, 0), rows_of(k), CAPACITY);
+    LoopId sum = tg_loop_op(k, LOOP_reduce_sum, tg_loop_load(k, in, tg_loop_op(k, LOOP_imul, row, int64(k, 2), 0), 3), 0, 0);
+    tg_loop_end(k);
+    tg_loop_store(k, out, int64(k, 1), 2, sum);
+    tg_loop_store(k, out, i, 0, tg_loop_convert(k, LOOP_convert, i, DT_F32));
+    tg_loop_end(k);
+    add_sizes(t, k);
+}
+
 static void library_calls(Test *t) {
     LoopKernel *k = new_kernel(t->arena, "libm");
     uint32_t out = tg_loop_buffer(k, ROLE_OUT, DT_F64, 2);
@@ -306,6 +320,7 @@ static void all_accesses(Test *t) {
     }
     variables(t);
     corners(t);
+    singles(t);
     library_calls(t);
 }
 
