@@ -19,6 +19,7 @@ typedef struct Unit {
     LLVMTargetMachineRef machine;
     char *triple;
     const char *cpu, *features;
+    bool bf16;
     LLVMValueRef *kernels;
     const char *complaint; /* of LLVM's diagnostics: the first error */
 } Unit;
@@ -43,19 +44,42 @@ static const char *kept(Arena *arena, char *message) {
     return copy;
 }
 
-/* CPUs that --cpu= names. LLVM accepts any name and falls back to the plainest CPU. */
-static const char *const *known_cpus(uint32_t *count) {
-    static const char *const names[] = {
+/* A CPU that --cpu= names. LLVM accepts any name and falls back to the plainest CPU. */
+typedef struct Cpu {
+    const char *name;
+    bool bf16; /* it has the instruction that rounds f32 to bf16, in all vector lengths */
+} Cpu;
+
+static const Cpu *known_cpus(uint32_t *count) {
+    static const Cpu cpus[] = {
 #if defined(__x86_64__)
-        "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "haswell", "broadwell", "skylake", "skylake-avx512", "cascadelake",
-        "cooperlake", "icelake-client", "icelake-server", "tigerlake", "alderlake", "sapphirerapids", "emeraldrapids",
-        "graniterapids", "znver1", "znver2", "znver3", "znver4",
+        {"x86-64", false},         {"x86-64-v2", false},   {"x86-64-v3", false},      {"x86-64-v4", false},
+        {"haswell", false},        {"broadwell", false},   {"skylake", false},        {"skylake-avx512", false},
+        {"cascadelake", false},    {"cooperlake", true},   {"icelake-client", false}, {"icelake-server", false},
+        {"tigerlake", false},      {"alderlake", false},   {"sapphirerapids", true},  {"emeraldrapids", true},
+        {"graniterapids", true},   {"znver1", false},      {"znver2", false},         {"znver3", false},
+        {"znver4", true},
 #else
-        "generic", "neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2",
+        {"generic", false},     {"neoverse-n1", false}, {"neoverse-n2", false},
+        {"neoverse-v1", false}, {"neoverse-v2", false},
 #endif
     };
-    *count = sizeof names / sizeof *names;
-    return names;
+    *count = sizeof cpus / sizeof *cpus;
+    return cpus;
+}
+
+static Status unknown_cpu(Unit *unit, const Cpu *cpus, uint32_t count) {
+    const char **names = TG_ALLOC(unit->arena, const char *, count);
+    Str all = tg_str(unit->arena);
+    for (uint32_t i = 0; i < count; i++) {
+        names[i] = cpus[i].name;
+        tg_str_printf(&all, " %s", names[i]);
+    }
+    const char *closest = tg_closest(unit->request->cpu, names, count);
+    tg_error(unit->diags, (Loc){0}, "--cpu: '%s' is not a known CPU%s%s%s", unit->request->cpu, closest ? ", did you mean '" : "",
+             closest ? closest : "", closest ? "'?" : "");
+    tg_note(unit->diags, (Loc){0}, "known are: host%s", all.text);
+    return TG_USAGE;
 }
 
 static Status choose_cpu(Unit *unit) {
@@ -63,35 +87,19 @@ static Status choose_cpu(Unit *unit) {
     if (wanted == NULL || wanted[0] == '\0' || strcmp(wanted, "host") == 0 || strcmp(wanted, "native") == 0) {
         unit->cpu = kept(unit->arena, LLVMGetHostCPUName());
         unit->features = kept(unit->arena, LLVMGetHostCPUFeatures());
+        unit->bf16 = strstr(unit->features, "+avx512bf16") && strstr(unit->features, "+avx512vl");
         return TG_OK;
     }
     uint32_t count;
-    const char *const *names = known_cpus(&count);
+    const Cpu *cpus = known_cpus(&count);
     for (uint32_t i = 0; i < count; i++)
-        if (strcmp(names[i], wanted) == 0) {
+        if (strcmp(cpus[i].name, wanted) == 0) {
             unit->cpu = wanted;
             unit->features = "";
+            unit->bf16 = cpus[i].bf16;
             return TG_OK;
         }
-    const char *closest = tg_closest(wanted, names, count);
-    tg_error(unit->diags, (Loc){0}, "--cpu: '%s' is not a known CPU%s%s%s", wanted, closest ? ", did you mean '" : "",
-             closest ? closest : "", closest ? "'?" : "");
-    Str all = tg_str(unit->arena);
-    for (uint32_t i = 0; i < count; i++)
-        tg_str_printf(&all, " %s", names[i]);
-    tg_note(unit->diags, (Loc){0}, "known are: host%s", all.text);
-    return TG_USAGE;
-}
-
-/* The CPU has the instruction that rounds f32 to bf16, in all vector lengths. */
-static bool rounds_bf16(const Unit *unit) {
-    static const char *const names[] = {"cooperlake", "sapphirerapids", "emeraldrapids", "graniterapids", "znver4"};
-    if (unit->features[0] != '\0')
-        return strstr(unit->features, "+avx512bf16") && strstr(unit->features, "+avx512vl");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(unit->cpu, names[i]) == 0)
-            return true;
-    return false;
+    return unknown_cpu(unit, cpus, count);
 }
 
 static LLVMCodeGenOptLevel selection(int level) {
@@ -141,7 +149,7 @@ static void emit_kernels(Unit *unit, bool global) {
         .module = unit->module,
         .cpu = unit->cpu,
         .features = unit->features,
-        .bf16 = rounds_bf16(unit),
+        .bf16 = unit->bf16,
         .global = global,
     };
     unit->kernels = TG_ALLOC(unit->arena, LLVMValueRef, lowered->kernels.count);
