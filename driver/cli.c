@@ -8,6 +8,7 @@ enum {
     FOR_COMPILE = 1 << COMMAND_COMPILE,
     FOR_OPT = 1 << COMMAND_OPT,
     FOR_EXPLAIN = 1 << COMMAND_EXPLAIN,
+    FOR_REPLAY = 1 << COMMAND_REPLAY,
     FOR_TRAIN = 1 << COMMAND_TRAIN,
     FOR_EVAL = 1 << COMMAND_EVAL,
     FOR_PREDICT = 1 << COMMAND_PREDICT,
@@ -138,7 +139,7 @@ Status cli_parse(Arena *arena, Command command, int argc, char **argv, Cli *cli,
         return TG_OK;
     if (cli->arguments.count == 0 || cli->arguments.at[0][0] == '\0')
         *why = tg_arena_printf(arena, "which file? tgc %s %s", commands[command].name, commands[command].arguments);
-    else if (cli->arguments.count > 1 && command != COMMAND_PREDICT)
+    else if (cli->arguments.count > 1 && command != COMMAND_PREDICT && command != COMMAND_REPLAY)
         *why = tg_arena_printf(arena, "'tgc %s' takes one file, not '%s' as well", commands[command].name,
                                cli->arguments.at[1]);
     else

@@ -10,6 +10,7 @@
     X(CHECK, "check", "FILE.tg", "find errors and give warnings")                                       \
     X(COMPILE, "compile", "FILE.tg", "write a program that trains the model")                           \
     X(OPT, "opt", "FILE|-", "run passes on a graph in text form")                                       \
+    X(REPLAY, "replay", "PROGRAM DUMP", "find the line of the value that was not finite")               \
     X(EXPLAIN, "explain", "-Wname", "say what a warning means")                                         \
     X(TRAIN, "train", "FILE.tg", "compile, and train the model")                                        \
     X(EVAL, "eval", "FILE.tg", "compile, and evaluate the objective over the validation set")           \

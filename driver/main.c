@@ -10,7 +10,7 @@ typedef Status Run(Pipeline *p);
 static Run *run_of(Command command) {
     static Run *const runs[COMMAND_COUNT] = {
         [COMMAND_CHECK] = command_check,     [COMMAND_COMPILE] = command_compile, [COMMAND_OPT] = command_opt,
-        [COMMAND_EXPLAIN] = command_explain, [COMMAND_TRAIN] = command_run,       [COMMAND_EVAL] = command_run,
+        [COMMAND_EXPLAIN] = command_explain, [COMMAND_REPLAY] = command_replay, [COMMAND_TRAIN] = command_run,       [COMMAND_EVAL] = command_run,
         [COMMAND_PREDICT] = command_run,     [COMMAND_INFO] = command_run,        [COMMAND_BENCH] = command_run,
     };
     return runs[command];

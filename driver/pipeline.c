@@ -1,6 +1,7 @@
 #include "driver/pipeline.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -151,6 +152,12 @@ static const char *own_path(Arena *arena) {
     return length > 0 && length < (ssize_t)sizeof path ? tg_arena_str(arena, path, (size_t)length) : "tgc";
 }
 
+/* A program finds its data from any folder that it is started in. */
+static const char *absolute(Arena *arena, const char *path) {
+    char full[PATH_MAX];
+    return realpath(path, full) ? tg_arena_str(arena, full, strlen(full)) : path;
+}
+
 static Status plan(Pipeline *p) {
     double start = pipeline_seconds();
     Str text = tg_str(p->arena);
@@ -158,6 +165,7 @@ static Status plan(Pipeline *p) {
     TG_TRY(tg_plan_build(p->arena, p->diags, p->kernel, text.text, &p->lowered));
     p->lowered.plan->tgc = own_path(p->arena);
     p->lowered.plan->library_directory = tg_library_directory(p->arena);
+    p->lowered.plan->source_directory = absolute(p->arena, p->lowered.plan->source_directory);
     pipeline_time(p, "plan", start);
     return TG_OK;
 }

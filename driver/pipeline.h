@@ -38,6 +38,7 @@ TG_CHECKED Status command_check(Pipeline *p);
 TG_CHECKED Status command_compile(Pipeline *p);
 TG_CHECKED Status command_opt(Pipeline *p);
 TG_CHECKED Status command_explain(Pipeline *p);
+TG_CHECKED Status command_replay(Pipeline *p);
 TG_CHECKED Status command_run(Pipeline *p); /* train, eval, predict, info, bench; does not come back when all is well */
 /* --report */
 void report_print(Str *to, const TgPlan *plan);

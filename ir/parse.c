@@ -78,6 +78,10 @@ static bool parse_file(Parser *p) {
     return true;
 }
 
+static bool parse_option_int(Parser *p, const char *name, int64_t *value) {
+    return !ir_accept_word(p, name) || (ir_expect(p, '=') && ir_parse_int(p, value));
+}
+
 static bool parse_buffer(Parser *p) {
     Buffer buffer = {0};
     int class;
@@ -86,6 +90,8 @@ static bool parse_buffer(Parser *p) {
         return false;
     buffer.class = (BufferClass) class;
     buffer.frozen = ir_accept_word(p, "frozen");
+    if (buffer.class == BUFFER_SUM && !parse_option_int(p, "lanes", &buffer.lanes))
+        return false;
     if (!ir_parse_loc(p, &buffer.loc))
         return false;
     if (tg_buffer_find(p->graph, buffer.name) >= 0)
@@ -177,10 +183,6 @@ static bool parse_data(Parser *p) {
     }
     *(validate ? &p->graph->training.validate : &p->graph->training.train) = set;
     return true;
-}
-
-static bool parse_option_int(Parser *p, const char *name, int64_t *value) {
-    return !ir_accept_word(p, name) || (ir_expect(p, '=') && ir_parse_int(p, value));
 }
 
 static bool parse_train(Parser *p) {

@@ -282,6 +282,8 @@ static void print_buffer(Printer *p, const Buffer *buffer) {
     tg_str_printf(p->to, " : ");
     print_type(p, buffer->type);
     tg_str_printf(p->to, " %s%s", tg_buffer_class_name((int)buffer->class), buffer->frozen ? " frozen" : "");
+    if (buffer->class == BUFFER_SUM)
+        tg_str_printf(p->to, " lanes=%lld", (long long)buffer->lanes);
     print_loc(p, buffer->loc);
     tg_str_printf(p->to, "\n");
 }
