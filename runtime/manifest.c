@@ -20,20 +20,11 @@ static json_t *settings_of(const Session *session) {
     return list;
 }
 
-/* The training and the validation set often are parts of the same files. */
-static bool listed_before(const TgPlan *plan, uint32_t index) {
-    const PlanField *field = &plan->fields[index];
-    for (uint32_t i = 0; i < index; i++)
-        if (strcmp(plan->fields[i].name, field->name) == 0 && strcmp(plan->fields[i].path, field->path) == 0)
-            return true;
-    return false;
-}
-
 static json_t *data_of(const Session *session) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < session->plan->field_count; i++) {
         const PlanField *field = &session->plan->fields[i];
-        if (listed_before(session->plan, i))
+        if (tg_field_listed_before(session->plan, i))
             continue;
         json_array_append_new(list,
                               json_pack("{s:s, s:s, s:s, s:I}", "field", field->name, "reader", field->reader, "path",

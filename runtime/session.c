@@ -7,6 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Enough for every f32 to read back as itself. */
+enum { JSON_DIGITS = 12 };
+
 Status tg_session_fail(Session *session, Status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -138,7 +141,7 @@ json_t *tg_json_fields(const LoopFields *fields, const double *values) {
 Status tg_session_print_json(Session *session, json_t *document) {
     if (document == NULL)
         return TG_MEMORY;
-    int result = json_dumpf(document, session->out, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    int result = json_dumpf(document, session->out, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(JSON_DIGITS));
     json_decref(document);
     if (result != 0 || fputc('\n', session->out) == EOF)
         return tg_session_fail(session, TG_IO, "cannot write the result: %s", strerror(errno));
@@ -150,6 +153,14 @@ const char *tg_fields_text(Arena *arena, const LoopFields *fields, const double 
     for (uint32_t i = 0; i < fields->count; i++)
         tg_str_printf(&text, "%s%s %.4g", i > 0 ? "  " : "", fields->names[i], values[i]);
     return text.text;
+}
+
+bool tg_field_listed_before(const TgPlan *plan, uint32_t index) {
+    const PlanField *field = &plan->fields[index];
+    for (uint32_t i = 0; i < index; i++)
+        if (strcmp(plan->fields[i].name, field->name) == 0 && strcmp(plan->fields[i].path, field->path) == 0)
+            return true;
+    return false;
 }
 
 double tg_seconds(void) {

@@ -56,6 +56,8 @@ json_t *tg_json_fields(const LoopFields *fields, const double *values);
 TG_CHECKED Status tg_session_print_json(Session *session, json_t *document);
 /* "loss 0.1234  accuracy 0.978" */
 const char *tg_fields_text(Arena *arena, const LoopFields *fields, const double *values);
+/* Is the field one of the sets' before it in the plan too? Training and validation often share their files. */
+bool tg_field_listed_before(const TgPlan *plan, uint32_t index);
 double tg_seconds(void); /* of a clock that only goes forward */
 
 #endif

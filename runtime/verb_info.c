@@ -64,6 +64,8 @@ static json_t *json_data(const TgPlan *plan) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < plan->field_count; i++) {
         const PlanField *field = &plan->fields[i];
+        if (tg_field_listed_before(plan, i))
+            continue;
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", field->name, "reader", field->reader,
                                               "path", field->path, "dtype", tg_dtype(field->dtype)->name, "shape",
                                               json_dims(field->rank, field->dims)));
@@ -143,6 +145,8 @@ static void print_rest(Session *session) {
     fprintf(out, "\ndata\n");
     for (uint32_t i = 0; i < plan->field_count; i++) {
         const PlanField *field = &plan->fields[i];
+        if (tg_field_listed_before(plan, i))
+            continue;
         fprintf(out, "  %-32s %-20s %s(\"%s\")\n", field->name,
                 tg_data_shape(session->arena, field->dtype, field->rank, field->dims), field->reader, field->path);
     }
@@ -156,7 +160,7 @@ Status tg_verb_info(Session *session) {
     Totals totals = totals_of(session->plan);
     if (session->options->value[OPT_JSON] != NULL)
         return print_json(session, &totals);
-    fprintf(session->out, "%s, compiled for %s\nbatch %lld, micro %lld, lanes %lld\n\n", session->plan->source_path,
+    fprintf(session->out, "%s, compiled for %.60s\nbatch %lld, micro %lld, lanes %lld\n\n", session->plan->source_path,
             session->plan->cpu, (long long)session->plan->batch, (long long)session->plan->micro,
             (long long)session->plan->lanes);
     print_parameters(session, &totals);
