@@ -73,7 +73,7 @@ LoopId scalar_exp(LoopKernel *k, DType type, LoopId x) {
 LoopId scalar_expm1(LoopKernel *k, DType type, LoopId x) {
     if (type == DT_F64)
         return tg_loop_libm(k, "expm1", x, 0);
-    LoopId n, p = exp_reduced(k, clamped(k, x, -30, 89.5), &n);
+    LoopId n, p = exp_reduced(k, clamped(k, x, -30, 89), &n);
     LoopId half = power_of_two(k, two(k, LOOP_isub, n, i32(k, 1)));
     LoopId sum = fma_(k, half, p, two(k, LOOP_fsub, half, f32(k, 0.5)));
     LoopId result = choose(k, two(k, LOOP_ieq, n, i32(k, 0)), p, two(k, LOOP_fadd, sum, sum));
@@ -81,14 +81,18 @@ LoopId scalar_expm1(LoopKernel *k, DType type, LoopId x) {
     return choose(k, tiny, x, result);
 }
 
-/* t / (1 + t) or 1 / (1 + t) with t = exp(-|x|). */
+/* t / (1 + t) or 1 / (1 + t) with t = exp(-|x|). What 1 + t and the quotient round away is added back: remainder times about
+   1 / (1 + t). */
 LoopId scalar_sigmoid(LoopKernel *k, DType type, LoopId x) {
     LoopId plus = tg_loop_number(k, type, 1);
     if (type == DT_F64)
         return two(k, LOOP_fdiv, plus, two(k, LOOP_fadd, plus, tg_loop_libm(k, "exp", one(k, LOOP_fneg, x), 0)));
     LoopId t = exp_f32(k, one(k, LOOP_fneg, one(k, LOOP_fabs, x)));
-    LoopId top = choose(k, two(k, LOOP_flt, x, f32(k, 0)), t, plus);
-    return two(k, LOOP_fdiv, top, two(k, LOOP_fadd, plus, t));
+    LoopId top = choose(k, two(k, LOOP_flt, x, f32(k, 0)), t, plus), sum = two(k, LOOP_fadd, plus, t);
+    LoopId lost = two(k, LOOP_fsub, t, two(k, LOOP_fsub, sum, plus));
+    LoopId quotient = two(k, LOOP_fdiv, top, sum), minus = one(k, LOOP_fneg, quotient);
+    LoopId rest = fma_(k, minus, lost, fma_(k, minus, sum, top));
+    return fma_(k, rest, fma_(k, sum, f32(k, -0.5), f32(k, 1.5)), quotient);
 }
 
 static const double TANH[] = {-0.333332777, 0.133313239, -0.0537295304, 0.0206048712, -0.00566571392};
@@ -98,11 +102,11 @@ LoopId scalar_tanh(LoopKernel *k, DType type, LoopId x) {
     if (type == DT_F64)
         return tg_loop_libm(k, "tanh", x, 0);
     LoopId square = two(k, LOOP_fmul, x, x), size = one(k, LOOP_fabs, x);
-    LoopId small = fma_(k, two(k, LOOP_fmul, square, polynomial(k, DT_F32, square, TANH, COUNT(TANH))), x, x);
+    LoopId small = fma_(k, two(k, LOOP_fmul, square, polynomial(k, DT_F32, square, TANH, COUNT(TANH))), size, size);
     LoopId e = exp_f32(k, two(k, LOOP_fadd, size, size));
     LoopId quotient = two(k, LOOP_fdiv, f32(k, 2), two(k, LOOP_fadd, e, f32(k, 1)));
-    LoopId large = with_sign(k, two(k, LOOP_fsub, f32(k, 1), quotient), x);
-    return choose(k, two(k, LOOP_flt, size, f32(k, 0.625)), small, large);
+    LoopId large = two(k, LOOP_fsub, f32(k, 1), quotient);
+    return with_sign(k, choose(k, two(k, LOOP_flt, size, f32(k, 0.625)), small, large), x);
 }
 
 static const double ERF_SMALL[] = {0.128379166, -0.376126289, 0.112836257, -0.0268557314, 0.00519240508, -0.000804976968,
