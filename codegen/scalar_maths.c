@@ -38,14 +38,19 @@ static LoopId with_sign(LoopKernel *k, LoopId x, LoopId from) {
 static const double EXP[] = {0.49999994, 0.166665211, 0.0416682623, 0.00836867467, 0.00138210552};
 static const double LOG2_E = 1.44269504, LN2_HIGH = 0.693145752, LN2_LOW = 1.42860677e-06, ROUNDER = 12582912; /* 1.5 * 2^23 */
 
-/* e^x = 2^n (1 + p), |p| < 0.42. n as i32; x must lie where n is small. */
-static LoopId exp_reduced(LoopKernel *k, LoopId x, LoopId *n) {
+/* e^x = 2^n e^r, |r| < 0.35, and e^r = 1 + r + r^2 q. n as i32; x must lie where n is small. */
+typedef struct Reduced {
+    LoopId n, r, square, q;
+} Reduced;
+
+static Reduced exp_reduced(LoopKernel *k, LoopId x) {
     LoopId shifted = fma_(k, x, f32(k, LOG2_E), f32(k, ROUNDER));
-    *n = two(k, LOOP_isub, bits(k, shifted, DT_I32), i32(k, 0x4B400000));
     LoopId whole = two(k, LOOP_fsub, shifted, f32(k, ROUNDER));
-    LoopId r = fma_(k, whole, f32(k, -LN2_LOW), fma_(k, whole, f32(k, -LN2_HIGH), x));
-    LoopId q = polynomial(k, DT_F32, r, EXP, COUNT(EXP));
-    return fma_(k, two(k, LOOP_fmul, r, r), q, r);
+    Reduced reduced = {.n = two(k, LOOP_isub, bits(k, shifted, DT_I32), i32(k, 0x4B400000))};
+    reduced.r = fma_(k, whole, f32(k, -LN2_LOW), fma_(k, whole, f32(k, -LN2_HIGH), x));
+    reduced.square = two(k, LOOP_fmul, reduced.r, reduced.r);
+    reduced.q = polynomial(k, DT_F32, reduced.r, EXP, COUNT(EXP));
+    return reduced;
 }
 
 /* 2^n, -127 < n < 128. */
@@ -57,26 +62,28 @@ static LoopId clamped(LoopKernel *k, LoopId x, double low, double high) {
     return two(k, LOOP_fmin, two(k, LOOP_fmax, x, f32(k, low)), f32(k, high));
 }
 
-/* The scale in two steps: results may be denormal, or pass 2^128. */
+/* What 1 + r rounds away goes into the small part; the scale in two steps: results may be denormal, or pass 2^128. */
 static LoopId exp_f32(LoopKernel *k, LoopId x) {
-    LoopId n, p = exp_reduced(k, clamped(k, x, -104.5, 89.5), &n);
-    LoopId half = two(k, LOOP_ashr, n, i32(k, 1)), rest = two(k, LOOP_isub, n, half);
-    LoopId scaled = two(k, LOOP_fmul, two(k, LOOP_fadd, f32(k, 1), p), power_of_two(k, half));
-    return two(k, LOOP_fmul, scaled, power_of_two(k, rest));
+    Reduced e = exp_reduced(k, clamped(k, x, -104.5, 89.5));
+    LoopId sum = two(k, LOOP_fadd, e.r, f32(k, 1)), lost = two(k, LOOP_fsub, e.r, two(k, LOOP_fsub, sum, f32(k, 1)));
+    LoopId value = two(k, LOOP_fadd, sum, fma_(k, e.square, e.q, lost));
+    LoopId half = two(k, LOOP_ashr, e.n, i32(k, 1)), rest = two(k, LOOP_isub, e.n, half);
+    return two(k, LOOP_fmul, two(k, LOOP_fmul, value, power_of_two(k, half)), power_of_two(k, rest));
 }
 
 LoopId scalar_exp(LoopKernel *k, DType type, LoopId x) {
     return type == DT_F64 ? tg_loop_libm(k, "exp", x, 0) : exp_f32(k, x);
 }
 
-/* 2^n p + (2^n - 1), at half the size so that n = 128 fits. */
+/* 2^n (e^r - 1) + (2^n - 1), at half the size so that n = 128 fits. */
 LoopId scalar_expm1(LoopKernel *k, DType type, LoopId x) {
     if (type == DT_F64)
         return tg_loop_libm(k, "expm1", x, 0);
-    LoopId n, p = exp_reduced(k, clamped(k, x, -30, 89), &n);
-    LoopId half = power_of_two(k, two(k, LOOP_isub, n, i32(k, 1)));
+    Reduced e = exp_reduced(k, clamped(k, x, -30, 89));
+    LoopId p = fma_(k, e.square, e.q, e.r);
+    LoopId half = power_of_two(k, two(k, LOOP_isub, e.n, i32(k, 1)));
     LoopId sum = fma_(k, half, p, two(k, LOOP_fsub, half, f32(k, 0.5)));
-    LoopId result = choose(k, two(k, LOOP_ieq, n, i32(k, 0)), p, two(k, LOOP_fadd, sum, sum));
+    LoopId result = choose(k, two(k, LOOP_ieq, e.n, i32(k, 0)), p, two(k, LOOP_fadd, sum, sum));
     LoopId tiny = two(k, LOOP_flt, one(k, LOOP_fabs, x), f32(k, 0x1p-25));
     return choose(k, tiny, x, result);
 }
