@@ -90,7 +90,7 @@ static LLVMValueRef integer_to_float(Emit *e, LLVMValueRef value, DType from, DT
 
 /* The least and the largest value of an integer type, as bits of i64. */
 static int64_t least_of(DType type) {
-    return tg_dtype(type)->kind == KIND_SIGNED ? -(int64_t)(1ull << (8 * tg_dtype(type)->bytes - 1)) : 0;
+    return tg_dtype(type)->kind == KIND_SIGNED ? (int64_t)-(1ull << (8 * tg_dtype(type)->bytes - 1)) : 0;
 }
 
 static int64_t largest_of(DType type) {

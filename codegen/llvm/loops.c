@@ -114,8 +114,6 @@ static void clear_masks(Emit *e) {
 /* Bounds known: the rest is full groups and at most one masked one, in line. */
 static void constant_rest(Emit *e, LoopId id, int64_t first, int64_t end) {
     uint32_t groups = (uint32_t)((end - first + LOOP_LANES - 1) / LOOP_LANES);
-    if (groups == 0)
-        return;
     if ((end - first) % LOOP_LANES != 0)
         e->mask[groups - 1] = mask_before(e, tg_emit_int(e, first), tg_emit_int(e, end), groups - 1);
     run_groups(e, id, tg_emit_int(e, first), groups);
@@ -132,25 +130,35 @@ static void variable_rest(Emit *e, LoopId id, LLVMValueRef first, LLVMValueRef e
     counted_end(e, &loop, end, (int64_t)groups * LOOP_LANES);
 }
 
+static void known_bounds(Emit *e, LoopId id, LLVMValueRef begin, LLVMValueRef end, uint32_t groups) {
+    int64_t first = LLVMConstIntGetSExtValue(begin), last = LLVMConstIntGetSExtValue(end), step = (int64_t)groups * LOOP_LANES;
+    int64_t whole = last > first ? (last - first) / step * step : 0;
+    if (whole > 0) {
+        LLVMValueRef middle = tg_emit_int(e, first + whole);
+        Counted loop = counted_begin(e, begin, middle);
+        run_groups(e, id, loop.variable, groups);
+        counted_end(e, &loop, middle, step);
+    }
+    if (last > first + whole)
+        constant_rest(e, id, first + whole, last);
+}
+
 static void vector_loop_over(Emit *e, LoopId id, LLVMValueRef begin, LLVMValueRef end) {
     LLVMBuilderRef b = e->builder;
     uint32_t groups = groups_of(e, id);
     bool many_lanes = has_own_reduction(e, id) && tg_reduce_lanes(e->k->instrs.at[id].imm) > LOOP_LANES;
     if (many_lanes)
         groups = EMIT_GROUPS;
-    int64_t step = (int64_t)groups * LOOP_LANES;
     bool known = LLVMIsAConstantInt(begin) && LLVMIsAConstantInt(end);
+    while (!known && groups > 1 && (int64_t)groups * LOOP_LANES > e->k->instrs.at[id].imm)
+        groups /= 2;
+    int64_t step = (int64_t)groups * LOOP_LANES;
     if (known) {
-        int64_t first = LLVMConstIntGetSExtValue(begin), last = LLVMConstIntGetSExtValue(end);
-        int64_t whole = last > first ? (last - first) / step * step : 0;
-        if (whole > 0) {
-            LLVMValueRef middle = tg_emit_int(e, first + whole);
-            Counted loop = counted_begin(e, begin, middle);
-            run_groups(e, id, loop.variable, groups);
-            counted_end(e, &loop, middle, step);
-        }
-        if (last > first + whole)
-            constant_rest(e, id, first + whole, last);
+        known_bounds(e, id, begin, end, groups);
+        return;
+    }
+    if (e->k->instrs.at[id].imm < step) {
+        variable_rest(e, id, begin, end, 1);
         return;
     }
     LLVMTypeRef overload = e->i64;

@@ -133,7 +133,20 @@ static void close_unit(Unit *unit) {
         LLVMContextDispose(unit->context);
 }
 
-static void emit_kernels(Unit *unit, bool global) {
+enum { MOST_STACK = 1 << 20 };
+
+static Status check_stack(Unit *unit, const LoopKernel *k) {
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < k->buffers.count; i++)
+        if (k->buffers.at[i].role == ROLE_SCRATCH)
+            bytes += k->buffers.at[i].count * tg_dtype(k->buffers.at[i].dtype)->bytes;
+    if (bytes <= MOST_STACK)
+        return TG_OK;
+    return internal(unit->diags, tg_arena_printf(unit->arena, "kernel %s needs %lld bytes of stack, more than %d", k->name,
+                                                 (long long)bytes, MOST_STACK));
+}
+
+static Status emit_kernels(Unit *unit, bool global) {
     const Lowered *lowered = unit->request->lowered;
     unit->context = LLVMContextCreate();
     LLVMContextSetDiscardValueNames(unit->context, 1);
@@ -153,8 +166,11 @@ static void emit_kernels(Unit *unit, bool global) {
         .global = global,
     };
     unit->kernels = TG_ALLOC(unit->arena, LLVMValueRef, lowered->kernels.count);
-    for (uint32_t i = 0; i < lowered->kernels.count; i++)
+    for (uint32_t i = 0; i < lowered->kernels.count; i++) {
+        TG_TRY(check_stack(unit, lowered->kernels.at[i]));
         unit->kernels[i] = tg_emit_kernel(&shared, lowered->kernels.at[i]);
+    }
+    return TG_OK;
 }
 
 /* `tg_program` (ir/plan/abi.h), the one symbol that the object exports. */
@@ -199,12 +215,12 @@ static Status verify(Unit *unit) {
 
 /* Vectors are written out already; what is left is cleaning up, moving what does not change out of loops, and sharing. The
    pipelines of -O2 and -O3 take twice the time and gain nothing on kernels. */
+#define CLEAN "instcombine<no-verify-fixpoint>,simplifycfg"
 static const char *pipeline(int level) {
     static const char *const pipelines[] = {
         "",
         "function(sroa,early-cse,simplifycfg)",
-        "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
-        "instcombine<no-verify-fixpoint>,simplifycfg)",
+        "function(sroa,early-cse<memssa>," CLEAN ",loop-mssa(licm),gvn," CLEAN ")",
     };
     return pipelines[level < 0 ? 0 : level > 2 ? 2 : level];
 }
@@ -226,7 +242,7 @@ static Status optimize(Unit *unit) {
 
 static Status build(Unit *unit, bool global) {
     TG_TRY(open_machine(unit));
-    emit_kernels(unit, global);
+    TG_TRY(emit_kernels(unit, global));
     if (unit->request->lowered->plan && !global)
         TG_TRY(add_program(unit));
     TG_TRY(verify(unit));
