@@ -43,6 +43,22 @@ static const char *place(Arena *arena, const PlanField *field) {
     return tg_arena_printf(arena, "%s:%u: field '%s'", field->line.file, field->line.line, field->name);
 }
 
+static Status check_shape(Arena *arena, const PlanField *field, const DataArray *array, const char **why) {
+    bool same = array->rank == field->rank + 1;
+    for (int i = 0; same && i < field->rank; i++)
+        same = array->dims[i + 1] == field->dims[i];
+    if (same)
+        return TG_OK;
+    if (array->rank == 0) {
+        *why = tg_arena_printf(arena, "%s: %s holds a single value, not records", place(arena, field), field->path);
+        return TG_MODEL;
+    }
+    *why = tg_arena_printf(arena, "%s is declared %s, but a record of %s is %s", place(arena, field),
+                           tg_data_shape(arena, field->dtype, field->rank, field->dims), field->path,
+                           tg_data_shape(arena, array->dtype, array->rank - 1, array->dims + 1));
+    return TG_MODEL;
+}
+
 static Status read_field(DataFiles *files, const PlanField *field, DataArray *array, const char **why) {
     Arena *arena = files->arena;
     DataReader *read = tg_data_reader(field->reader);
@@ -62,6 +78,7 @@ static Status read_field(DataFiles *files, const PlanField *field, DataArray *ar
         return TG_IO;
     }
     TG_TRY(read(arena, &(DataRequest){.path = path, .columns = field->columns, .dtype = field->dtype}, array, why));
+    TG_TRY(check_shape(arena, field, array, why));
     return tg_data_widen(arena, array, field->dtype, path, why);
 }
 
@@ -73,25 +90,9 @@ static Status load_field(DataFiles *files, uint32_t index, const char **why) {
     for (uint32_t i = 0; i < files->plan->field_count; i++)
         if (files->arrays[i].rank > 0 && same_source(&files->plan->fields[i], field)) {
             *array = files->arrays[i];
-            return TG_OK;
+            return check_shape(files->arena, field, array, why);
         }
     return read_field(files, field, array, why);
-}
-
-static Status check_shape(Arena *arena, const PlanField *field, const DataArray *array, const char **why) {
-    bool same = array->rank == field->rank + 1;
-    for (int i = 0; same && i < field->rank; i++)
-        same = array->dims[i + 1] == field->dims[i];
-    if (same)
-        return TG_OK;
-    if (array->rank == 0) {
-        *why = tg_arena_printf(arena, "%s: %s holds a single value, not records", place(arena, field), field->path);
-        return TG_MODEL;
-    }
-    *why = tg_arena_printf(arena, "%s is declared %s, but a record of %s is %s", place(arena, field),
-                           tg_data_shape(arena, field->dtype, field->rank, field->dims), field->path,
-                           tg_data_shape(arena, array->dtype, array->rank - 1, array->dims + 1));
-    return TG_MODEL;
 }
 
 static Status check_bounds(Arena *arena, const PlanField *field, const DataArray *array, int64_t per_record,
@@ -145,7 +146,6 @@ Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const char *split
         const PlanField *field = &set->fields[i];
         const DataArray *array = &files->arrays[plan->field_first + i];
         TG_TRY(load_field(files, plan->field_first + i, why));
-        TG_TRY(check_shape(arena, field, array, why));
         if (i > 0 && array->dims[0] != set->file_records) {
             *why = tg_arena_printf(arena, "%s has %lld records, but field '%s' has %lld", place(arena, field),
                                    (long long)array->dims[0], set->fields[0].name, (long long)set->file_records);

@@ -47,7 +47,9 @@ int tg_program_main(const TgProgram *program, const TgHost *host, int argc, char
     tg_arena_deinit(&arena);
     errno = 0;
     if (fflush(out) != 0 && status == TG_OK) {
-        fprintf(err, "cannot write the result: %s\n", strerror(errno));
+        char why[128];
+        snprintf(why, sizeof why, "cannot write the result: %s", strerror(errno));
+        print_error(err, shared->name, why);
         status = TG_IO;
     }
     return (int)status;

@@ -306,6 +306,9 @@ static void schemas(Scratch *scratch) {
     CU_ASSERT(set.count == 2 && set.record_bytes[0] == 6 && set.record_bytes[1] == 4 &&
               ((const int32_t *)set.values[1])[0] == 9);
     CU_ASSERT_EQUAL(open_set(scratch, &plan, "test", &set, &why), TG_USAGE);
+    scratch_write(scratch, "labels.idx", images, sizeof images);
+    CU_ASSERT_EQUAL(open_set(scratch, &plan, NULL, &set, &why), TG_MODEL);
+    check_why(why, "declared i32, but a record of labels.idx is u8[2, 3]");
     scratch_write(scratch, "labels.idx", three, sizeof three);
     CU_ASSERT_EQUAL(open_set(scratch, &plan, NULL, &set, &why), TG_MODEL);
     check_why(why, "field 'label' has 3 records, but field 'image' has 2");
