@@ -309,6 +309,13 @@ static bool match_element(Lower *l, const Signature *s, const Ast *type, DType d
     return true;
 }
 
+static bool all_whole(Value value) {
+    for (uint32_t i = 0; value.kind == VAL_LIST && i < value.list->count; i++)
+        if (!all_whole(value.list->at[i]))
+            return false;
+    return value.kind == VAL_LIST || value.kind == VAL_INT;
+}
+
 static bool match_variable(Lower *l, const Signature *s, const Ast *type, Value *value) {
     Binding *known = lower_find_here(s->env, type->name);
     if (known && known->value.kind == VAL_DTYPE)
@@ -320,8 +327,9 @@ static bool match_variable(Lower *l, const Signature *s, const Ast *type, Value 
     if (!lower_is_tensor(*value)) {
         if (type->flag && value->kind != VAL_LIST)
             return wrong(l, s, wanted_text(l, type), *value);
-        lower_bind(l, s->env, type->name, (Value){.kind = VAL_DTYPE, .dtype = DT_F32}, s->loc, "type");
-        return !type->flag || match_element(l, s, type, DT_F32, value);
+        DType dtype = value->kind == VAL_LIST && all_whole(*value) ? DT_I32 : DT_F32;
+        lower_bind(l, s->env, type->name, (Value){.kind = VAL_DTYPE, .dtype = dtype}, s->loc, "type");
+        return !type->flag || match_element(l, s, type, dtype, value);
     }
     DType dtype = lower_type(l, *value)->dtype;
     lower_bind(l, s->env, type->name, (Value){.kind = VAL_DTYPE, .dtype = dtype}, s->loc, "type");
