@@ -145,7 +145,7 @@ static void predict(Scratch *scratch) {
     write_data(scratch);
     const char *out = scratch_path(scratch, "run"), *weights = scratch_path(scratch, "run/weights.safetensors");
     json_decref(parse(RUN("train", "--json", "--epochs=60", "--set", "optimizer.lr=0.5", "--out", out)));
-    json_t *result = parse(RUN("predict", "--json", "--weights", weights));
+    json_t *result = parse(RUN("predict", "scale", "--json", "--weights", weights));
     json_t *y = json_object_get(json_object_get(result, "outputs"), "y");
     CU_ASSERT_EQUAL(json_array_size(y), 4);
     json_decref(result);
@@ -163,19 +163,31 @@ static void predict(Scratch *scratch) {
     CU_ASSERT(back.rank == 1 && back.dims[0] == 5);
     for (int i = 0; i < 5; i++)
         CU_ASSERT_DOUBLE_EQUAL(((float *)back.values)[i], 3 * values[i], 0.01);
-    json_t *single = parse(RUN("predict", "2", "--json", "--weights", weights));
+    json_t *single = parse(RUN("predict", "scale", "2", "--json", "--weights", weights));
     CU_ASSERT_EQUAL(json_array_size(json_object_get(json_object_get(single, "outputs"), "y")), 1);
     json_decref(single);
+    json_t *shifted = parse(RUN("predict", "shift", in, "-5", "--records", "3", "--json", "--weights", weights));
+    y = json_object_get(json_object_get(shifted, "outputs"), "y");
+    CU_ASSERT_EQUAL(json_array_size(y), 3);
+    CU_ASSERT_DOUBLE_EQUAL(json_number_value(json_array_get(y, 2)), 3 * 3 - 5, 0.01);
+    json_decref(shifted);
+    check_fails(RUN("predict", "shift", in, "0.5", "--weights", weights), 2,
+                "argument 'by': 0.5 is not a value of i32");
+    check_fails(RUN("predict", "shift", in, in, "--weights", weights), 3,
+                "holds f32 values, but the program wants i32");
+    check_fails(RUN("predict", "shift", "--weights", weights), 2, "the data has no field for argument 'by' of shift");
+    check_fails(RUN("predict", "--weights", weights), 2, "name the function to run: scale, shift");
     check_fails(RUN("predict", "scael", "--weights", weights), 2, "there is no export fn 'scael'");
     check_fails(RUN("predict", "scale", in, in, "--weights", weights), 2,
                 "scale takes 1 arguments (x: f32 per record), 2 are given");
-    check_fails(RUN("predict", "--draw", "--weights", weights), 2, "--draw: scale takes no u8[height, width] image");
+    check_fails(RUN("predict", "scale", "--draw", "--weights", weights), 2,
+                "--draw: scale takes no u8[height, width] image");
 }
 
 static void information(Scratch *scratch) {
     json_t *info = parse(RUN("info", "--json"));
     CU_ASSERT_EQUAL(json_integer_value(json_object_get(info, "parameter_count")), 1);
-    CU_ASSERT_EQUAL(json_array_size(json_object_get(info, "functions")), 7);
+    CU_ASSERT_EQUAL(json_array_size(json_object_get(info, "functions")), 8);
     json_decref(info);
     Outcome text = RUN("info");
     CU_ASSERT_EQUAL(text.code, 0);

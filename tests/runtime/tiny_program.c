@@ -59,10 +59,17 @@ static void scale(void *const *buffers, const TgScalars *scalars, int64_t first,
         ((float *)buffers[2])[i] = *(float *)buffers[1] * ((float *)buffers[0])[i];
 }
 
-enum { K_INIT, K_MICRO, K_TAIL, K_FIELDS, K_EVAL_MICRO, K_SCALE, KERNEL_COUNT };
-static TgKernel *const kernels[KERNEL_COUNT] = {init, micro, tail, fields, eval_micro, scale};
+/* x, w, by; out. */
+static void shift(void *const *buffers, const TgScalars *scalars, int64_t first, int64_t last) {
+    (void)first, (void)last;
+    for (int64_t i = 0; i < scalars->rows; i++)
+        ((float *)buffers[3])[i] = *(float *)buffers[1] * ((float *)buffers[0])[i] + (float)*(int32_t *)buffers[2];
+}
 
-enum { W, COUNT, X, Y, GRADIENT, ERROR, EVAL_ERROR, LOSS, EVAL_LOSS, FINITE, OUT, BUFFER_COUNT };
+enum { K_INIT, K_MICRO, K_TAIL, K_FIELDS, K_EVAL_MICRO, K_SCALE, K_SHIFT, KERNEL_COUNT };
+static TgKernel *const kernels[KERNEL_COUNT] = {init, micro, tail, fields, eval_micro, scale, shift};
+
+enum { W, COUNT, X, Y, GRADIENT, ERROR, EVAL_ERROR, LOSS, EVAL_LOSS, FINITE, OUT, BY, BUFFER_COUNT };
 
 static PlanBuffer buffer(const char *name, PlanBufferClass class, DType dtype, uint8_t rank, int64_t lanes) {
     PlanBuffer made = {.name = name,
@@ -91,6 +98,7 @@ TgProgram tiny_program(Arena *arena, const char *folder) {
         [EVAL_LOSS] = buffer("loss", PLAN_OUTPUT, DT_F32, 0, 1),
         [FINITE] = buffer("finite", PLAN_OUTPUT, DT_BOOL, 0, 1),
         [OUT] = buffer("y", PLAN_OUTPUT, DT_F32, 1, 1),
+        [BY] = buffer("by", PLAN_INPUT, DT_I32, 0, 1),
     };
     int64_t end = 0;
     for (int i = 0; i < BUFFER_COUNT; i++) {
@@ -105,11 +113,12 @@ TgProgram tiny_program(Arena *arena, const char *folder) {
         {ERROR, 0, 0},      {ERROR, 1, 0},      {LOSS, 0, 0},                            /* fields: 12 */
         {X, 0, 0},          {Y, 0, 0},          {W, 0, 0},         {EVAL_ERROR, NOW, 0}, /* eval.micro: 15 */
         {EVAL_ERROR, 0, 0}, {EVAL_ERROR, 1, 0}, {EVAL_LOSS, 0, 0},                       /* eval.fields: 19 */
-        {X, 0, 0},          {W, 0, 0},          {OUT, 0, 0}};                            /* scale: 22 */
-    static const uint32_t firsts[] = {0, 2, 7, 12, 15, 19, 22, 25},
-                          kernel_of[] = {K_INIT, K_MICRO, K_TAIL, K_FIELDS, K_EVAL_MICRO, K_FIELDS, K_SCALE};
-    PlanStep steps[7];
-    for (uint32_t i = 0; i < 7; i++)
+        {X, 0, 0},          {W, 0, 0},          {OUT, 0, 0},                             /* scale: 22 */
+        {X, 0, 0},          {W, 0, 0},          {BY, 0, 0},        {OUT, 0, 0}};         /* shift: 25 */
+    static const uint32_t firsts[] = {0, 2, 7, 12, 15, 19, 22, 25, 29},
+                          kernel_of[] = {K_INIT, K_MICRO, K_TAIL, K_FIELDS, K_EVAL_MICRO, K_FIELDS, K_SCALE, K_SHIFT};
+    PlanStep steps[8];
+    for (uint32_t i = 0; i < 8; i++)
         steps[i] = (PlanStep){.kind = STEP_KERNEL,
                               .label = "",
                               .index = kernel_of[i],
@@ -117,7 +126,7 @@ TgProgram tiny_program(Arena *arena, const char *folder) {
                               .buffer_first = firsts[i],
                               .buffer_count = firsts[i + 1] - firsts[i]};
     PlanResult results[] = {{"finite", FINITE}, {"loss", LOSS}, {"loss", EVAL_LOSS}, {"y", OUT}};
-    uint32_t inputs[] = {X, Y};
+    uint32_t inputs[] = {X, Y, X, BY};
     PlanFunc funcs[] = {
         {PLAN_INIT, "init", MICRO, 0, 1, 0, 0, 0, 0},
         {PLAN_MICRO, "micro", MICRO, 1, 1, 0, 2, 0, 0},
@@ -126,6 +135,7 @@ TgProgram tiny_program(Arena *arena, const char *folder) {
         {PLAN_EVAL_MICRO, "eval.micro", MICRO, 4, 1, 0, 2, 0, 0},
         {PLAN_EVAL_FIELDS, "eval.fields", MICRO, 5, 1, 0, 0, 2, 1},
         {PLAN_EXPORT, "export.scale", MICRO, 6, 1, 0, 1, 3, 1},
+        {PLAN_EXPORT, "export.shift", MICRO, 7, 1, 2, 2, 3, 1},
     };
     PlanScalar scalars[SCALAR_COUNT] = {
         [STEP] = {"step", PLAN_SCALAR_BUILTIN, 0},
@@ -147,13 +157,13 @@ TgProgram tiny_program(Arena *arena, const char *folder) {
         .buffers = buffers,
         .buffer_count = BUFFER_COUNT,
         .steps = steps,
-        .step_count = 7,
+        .step_count = 8,
         .step_buffers = operands,
-        .step_buffer_count = 25,
+        .step_buffer_count = 29,
         .funcs = funcs,
-        .func_count = 7,
+        .func_count = 8,
         .inputs = inputs,
-        .input_count = 2,
+        .input_count = 4,
         .results = results,
         .result_count = 4,
         .scalars = scalars,
