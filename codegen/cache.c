@@ -10,7 +10,8 @@
 /* Programs are run from there: nobody else may be able to put files into it. */
 static bool is_private(const char *path) {
     struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 022) == 0;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+           (status.st_mode & 022) == 0;
 }
 
 static bool usable(const char *path, bool chosen_by_user) {

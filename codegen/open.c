@@ -30,7 +30,8 @@ Status tg_llvm_open(Arena *arena, Diags *diags, const LlvmModule **module) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         tg_error(diags, (Loc){0}, "cannot open the code generator: %s", dlerror());
-        tg_note(diags, (Loc){0}, "it needs LLVM 19: install libllvm19, or set TGC_LIB to the folder that holds libtgc_llvm.so");
+        tg_note(diags, (Loc){0},
+                "it needs LLVM 19: install libllvm19, or set TGC_LIB to the folder that holds libtgc_llvm.so");
         return TG_IO;
     }
     OpenLlvm *open_llvm;

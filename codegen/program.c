@@ -55,7 +55,8 @@ static void close_workshop(const Workshop *w) {
     rmdir(w->folder);
 }
 
-static Status write_whole(Diags *diags, const TgHost *host, const char *path, unsigned mode, const char *data, size_t bytes) {
+static Status write_whole(Diags *diags, const TgHost *host, const char *path, unsigned mode, const char *data,
+                          size_t bytes) {
     TgFileWriter file;
     Status status = tg_file_begin(&file, host, path, mode);
     if (status == TG_OK)
@@ -78,11 +79,20 @@ static char **link_command(Workshop *w) {
     char **argv = TG_ALLOC(w->arena, char *, MOST_ARGUMENTS + 1);
     uint32_t count = 0;
     char *words = tg_arena_printf(w->arena, "%s", cc && cc[strspn(cc, " ")] ? cc : "cc"), *rest;
-    for (char *word = strtok_r(words, " ", &rest); word && count < MOST_ARGUMENTS / 2; word = strtok_r(NULL, " ", &rest))
+    for (char *word = strtok_r(words, " ", &rest); word && count < MOST_ARGUMENTS / 2;
+         word = strtok_r(NULL, " ", &rest))
         argv[count++] = word;
     const char *const arguments[] = {
-        "-o", w->program, w->object, "-Wl,--whole-archive", tg_arena_printf(w->arena, "%s/libtgrt_whole.a", libraries),
-        "-Wl,--no-whole-archive", "-rdynamic", "-lm", "-lpthread", "-ldl",
+        "-o",
+        w->program,
+        w->object,
+        "-Wl,--whole-archive",
+        tg_arena_printf(w->arena, "%s/libtgrt_whole.a", libraries),
+        "-Wl,--no-whole-archive",
+        "-rdynamic",
+        "-lm",
+        "-lpthread",
+        "-ldl",
 #ifdef SANITIZED
         "-fsanitize=address,undefined",
 #endif
@@ -173,7 +183,8 @@ static Status check_target(Diags *diags, const char *path) {
     struct stat status;
     if (stat(path, &status) != 0 || S_ISREG(status.st_mode))
         return TG_OK;
-    tg_error(diags, (Loc){0}, "cannot write %s: %s", path, S_ISDIR(status.st_mode) ? "it is a directory" : "it is not a plain file");
+    tg_error(diags, (Loc){0}, "cannot write %s: %s", path,
+             S_ISDIR(status.st_mode) ? "it is a directory" : "it is not a plain file");
     return TG_IO;
 }
 

@@ -1,7 +1,9 @@
 /* Conversions between element types, as tg_round_to rounds. */
 #include "codegen/llvm/emit.h"
 
-static LLVMTypeRef like(Emit *e, DType type, LLVMValueRef shape) { return tg_emit_like(e, tg_emit_type(e, type), shape); }
+static LLVMTypeRef like(Emit *e, DType type, LLVMValueRef shape) {
+    return tg_emit_like(e, tg_emit_type(e, type), shape);
+}
 
 static LLVMTypeRef integer_like(Emit *e, uint32_t bits, LLVMValueRef shape) {
     return tg_emit_like(e, LLVMIntTypeInContext(e->context, bits), shape);
@@ -9,7 +11,8 @@ static LLVMTypeRef integer_like(Emit *e, uint32_t bits, LLVMValueRef shape) {
 
 static LLVMValueRef bf16_to_f32(Emit *e, LLVMValueRef bits) {
     LLVMTypeRef wide = integer_like(e, 32, bits);
-    LLVMValueRef high = LLVMBuildShl(e->builder, LLVMBuildZExt(e->builder, bits, wide, ""), tg_emit_constant(e, wide, 16), "");
+    LLVMValueRef high =
+        LLVMBuildShl(e->builder, LLVMBuildZExt(e->builder, bits, wide, ""), tg_emit_constant(e, wide, 16), "");
     return LLVMBuildBitCast(e->builder, high, like(e, DT_F32, bits), "");
 }
 
@@ -55,9 +58,10 @@ static LLVMValueRef f64_to_odd_f32(Emit *e, LLVMValueRef value) {
     LLVMValueRef size = tg_emit_intrinsic(e, "llvm.fabs", &source, 1, &value, 1);
     LLVMValueRef size_back = tg_emit_intrinsic(e, "llvm.fabs", &source, 1, &back, 1);
     LLVMValueRef bits = LLVMBuildBitCast(b, near, wide, "");
-    LLVMValueRef is_even = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, bits, tg_emit_constant(e, wide, 1), ""),
-                                         LLVMConstNull(wide), "");
-    LLVMValueRef above = LLVMBuildFCmp(b, LLVMRealOGT, size, size_back, ""), below = LLVMBuildFCmp(b, LLVMRealOLT, size, size_back, "");
+    LLVMValueRef is_even =
+        LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, bits, tg_emit_constant(e, wide, 1), ""), LLVMConstNull(wide), "");
+    LLVMValueRef above = LLVMBuildFCmp(b, LLVMRealOGT, size, size_back, ""),
+                 below = LLVMBuildFCmp(b, LLVMRealOLT, size, size_back, "");
     LLVMValueRef outward = LLVMBuildAdd(b, bits, tg_emit_constant(e, wide, 1), "");
     LLVMValueRef inward = LLVMBuildSub(b, bits, tg_emit_constant(e, wide, 1), "");
     LLVMValueRef moved = LLVMBuildSelect(b, above, outward, LLVMBuildSelect(b, below, inward, bits, ""), "");
@@ -84,13 +88,14 @@ static LLVMValueRef integer_to_float(Emit *e, LLVMValueRef value, DType from, DT
     if (to != DT_F64 && tg_dtype(from)->bytes <= 2)
         through = DT_F32;
     LLVMTypeRef type = like(e, through, value);
-    LLVMValueRef number = is_signed ? LLVMBuildSIToFP(e->builder, value, type, "") : LLVMBuildUIToFP(e->builder, value, type, "");
+    LLVMValueRef number =
+        is_signed ? LLVMBuildSIToFP(e->builder, value, type, "") : LLVMBuildUIToFP(e->builder, value, type, "");
     return float_to_float(e, number, through, to);
 }
 
 /* The least and the largest value of an integer type, as bits of i64. */
 static int64_t least_of(DType type) {
-    return tg_dtype(type)->kind == KIND_SIGNED ? (int64_t)-(1ull << (8 * tg_dtype(type)->bytes - 1)) : 0;
+    return tg_dtype(type)->kind == KIND_SIGNED ? (int64_t) - (1ull << (8 * tg_dtype(type)->bytes - 1)) : 0;
 }
 
 static int64_t largest_of(DType type) {
@@ -104,13 +109,16 @@ static LLVMValueRef float_to_integer(Emit *e, LLVMValueRef value, DType from, DT
     if (from == DT_BF16 || from == DT_F16)
         value = float_to_float(e, value, from, DT_F32);
     LLVMTypeRef number = LLVMTypeOf(value), wide = integer_like(e, to == DT_I64 ? 64 : 32, value);
-    LLVMValueRef low = tg_emit_real(e, number, (double)least_of(to)), high = tg_emit_real(e, number, (double)largest_of(to) + 1.0);
+    LLVMValueRef low = tg_emit_real(e, number, (double)least_of(to)),
+                 high = tg_emit_real(e, number, (double)largest_of(to) + 1.0);
     LLVMValueRef below_high = LLVMBuildFCmp(b, LLVMRealOLT, value, high, "");
     LLVMValueRef above_low = LLVMBuildFCmp(b, LLVMRealOGT, value, low, "");
     LLVMValueRef is_nan = LLVMBuildFCmp(b, LLVMRealUNO, value, value, "");
-    LLVMValueRef inside = LLVMBuildSelect(b, LLVMBuildAnd(b, below_high, above_low, ""), value, LLVMConstNull(number), "");
+    LLVMValueRef inside =
+        LLVMBuildSelect(b, LLVMBuildAnd(b, below_high, above_low, ""), value, LLVMConstNull(number), "");
     LLVMValueRef whole = LLVMBuildFPToSI(b, inside, wide, "");
-    LLVMValueRef least = tg_emit_constant(e, wide, (uint64_t)least_of(to)), most = tg_emit_constant(e, wide, (uint64_t)largest_of(to));
+    LLVMValueRef least = tg_emit_constant(e, wide, (uint64_t)least_of(to)),
+                 most = tg_emit_constant(e, wide, (uint64_t)largest_of(to));
     LLVMValueRef at_least = LLVMBuildSelect(b, LLVMBuildOr(b, above_low, is_nan, ""), whole, least, "");
     LLVMValueRef result = LLVMBuildSelect(b, LLVMBuildOr(b, below_high, is_nan, ""), at_least, most, "");
     return LLVMBuildIntCast2(b, result, like(e, to, value), 1, "");

@@ -3,7 +3,8 @@
 #include <string.h>
 
 static void add_attribute(EmitModule *shared, LLVMValueRef function, const char *name, const char *value) {
-    LLVMAttributeRef attribute = LLVMCreateStringAttribute(shared->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
+    LLVMAttributeRef attribute =
+        LLVMCreateStringAttribute(shared->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
@@ -37,7 +38,8 @@ static void bind_buffers(Emit *e) {
     for (uint32_t i = 0; i < e->k->buffers.count; i++) {
         const LoopBuffer *buffer = &e->k->buffers.at[i];
         if (buffer->role == ROLE_SCRATCH) {
-            LLVMTypeRef type = LLVMArrayType2(tg_emit_memory_type(e, buffer->dtype), (uint64_t)(buffer->count ? buffer->count : 1));
+            LLVMTypeRef type =
+                LLVMArrayType2(tg_emit_memory_type(e, buffer->dtype), (uint64_t)(buffer->count ? buffer->count : 1));
             e->buffer[i] = LLVMBuildAlloca(e->entry, type, "");
             LLVMSetAlignment(e->buffer[i], 64);
             continue;

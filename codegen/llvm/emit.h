@@ -1,5 +1,5 @@
-/* One kernel of loops to one LLVM function. Vectors are written out: a vector loop runs `groups` vectors of LOOP_LANES elements
-   an iteration, and what is left under a mask. */
+/* One kernel of loops to one LLVM function. Vectors are written out: a vector loop runs `groups` vectors of LOOP_LANES
+   elements an iteration, and what is left under a mask. */
 #ifndef TG_LLVM_EMIT_H
 #define TG_LLVM_EMIT_H
 
@@ -20,8 +20,8 @@ typedef struct EmitModule {
     bool global; /* kernels are visible outside of the module */
 } EmitModule;
 
-/* An instruction's value. Linear: lane l of group g has first + coefficient * (LOOP_LANES * g + l); a coefficient of 0 is a value
-   that does not vary over the vector loop. Otherwise one vector a group. */
+/* An instruction's value. Linear: lane l of group g has first + coefficient * (LOOP_LANES * g + l); a coefficient of 0
+   is a value that does not vary over the vector loop. Otherwise one vector a group. */
 typedef struct EmitValue {
     LLVMValueRef first; /* NULL: not linear */
     int64_t coefficient;
@@ -68,7 +68,8 @@ LLVMTypeRef tg_emit_type(const Emit *e, DType type); /* bool: i1; bf16, f16: i16
 LLVMTypeRef tg_emit_memory_type(const Emit *e, DType type);
 LLVMTypeRef tg_emit_like(const Emit *e, LLVMTypeRef element, LLVMValueRef shape); /* a vector of it if `shape` is one */
 LLVMValueRef tg_emit_int(const Emit *e, int64_t value);
-LLVMValueRef tg_emit_constant(const Emit *e, LLVMTypeRef type, uint64_t bits); /* splat if the type is a vector; floats: by bits */
+LLVMValueRef tg_emit_constant(const Emit *e, LLVMTypeRef type,
+                              uint64_t bits); /* splat if the type is a vector; floats: by bits */
 LLVMValueRef tg_emit_real(const Emit *e, LLVMTypeRef type, double value);
 LLVMValueRef tg_emit_splat(Emit *e, LLVMValueRef value, uint32_t lanes);
 LLVMValueRef tg_emit_vector(Emit *e, LoopId id, uint32_t group); /* the value of a group as a vector */
@@ -77,8 +78,8 @@ LLVMValueRef tg_emit_iota(const Emit *e, LLVMTypeRef element, int64_t first, int
 bool tg_emit_is_uniform(const Emit *e, LoopId id);
 void tg_emit_set_uniform(Emit *e, LoopId id, LLVMValueRef value);
 LLVMValueRef tg_emit_slot(Emit *e, LLVMTypeRef type);
-LLVMValueRef tg_emit_intrinsic(Emit *e, const char *name, LLVMTypeRef *overloads, uint32_t overload_count, LLVMValueRef *arguments,
-                               uint32_t argument_count);
+LLVMValueRef tg_emit_intrinsic(Emit *e, const char *name, LLVMTypeRef *overloads, uint32_t overload_count,
+                               LLVMValueRef *arguments, uint32_t argument_count);
 
 /* One operation on scalars or vectors; `mask` NULL: all lanes (scalar.c, convert.c) */
 LLVMValueRef tg_emit_op(Emit *e, const LoopInstr *instr, LLVMValueRef operands[3], LLVMValueRef mask);

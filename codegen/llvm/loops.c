@@ -120,7 +120,8 @@ static void constant_rest(Emit *e, LoopId id, int64_t first, int64_t end) {
     clear_masks(e);
 }
 
-/* The rest of a reduction with several partial results: all groups at once, masked. Otherwise one masked group at a time. */
+/* The rest of a reduction with several partial results: all groups at once, masked. Otherwise one masked group at a
+ * time. */
 static void variable_rest(Emit *e, LoopId id, LLVMValueRef first, LLVMValueRef end, uint32_t groups) {
     Counted loop = counted_begin(e, first, end);
     for (uint32_t g = 0; g < groups; g++)
@@ -131,7 +132,8 @@ static void variable_rest(Emit *e, LoopId id, LLVMValueRef first, LLVMValueRef e
 }
 
 static void known_bounds(Emit *e, LoopId id, LLVMValueRef begin, LLVMValueRef end, uint32_t groups) {
-    int64_t first = LLVMConstIntGetSExtValue(begin), last = LLVMConstIntGetSExtValue(end), step = (int64_t)groups * LOOP_LANES;
+    int64_t first = LLVMConstIntGetSExtValue(begin), last = LLVMConstIntGetSExtValue(end),
+            step = (int64_t)groups * LOOP_LANES;
     int64_t whole = last > first ? (last - first) / step * step : 0;
     if (whole > 0) {
         LLVMValueRef middle = tg_emit_int(e, first + whole);
@@ -276,14 +278,20 @@ static LLVMValueRef scalars_member(Emit *e, size_t offset, LLVMTypeRef type) {
 
 static LLVMValueRef leaf(Emit *e, const LoopInstr *instr) {
     switch (instr->op) {
-    case LOOP_rows: return scalars_member(e, offsetof(TgScalars, rows), e->i64);
-    case LOOP_first_row: return scalars_member(e, offsetof(TgScalars, first_row), e->i64);
-    case LOOP_iteration: return scalars_member(e, offsetof(TgScalars, iteration), e->i64);
-    case LOOP_seed: return scalars_member(e, offsetof(TgScalars, seed), e->i64);
-    default: break;
+    case LOOP_rows:
+        return scalars_member(e, offsetof(TgScalars, rows), e->i64);
+    case LOOP_first_row:
+        return scalars_member(e, offsetof(TgScalars, first_row), e->i64);
+    case LOOP_iteration:
+        return scalars_member(e, offsetof(TgScalars, iteration), e->i64);
+    case LOOP_seed:
+        return scalars_member(e, offsetof(TgScalars, seed), e->i64);
+    default:
+        break;
     }
     LLVMTypeRef number = LLVMDoubleTypeInContext(e->context);
-    LLVMValueRef values = scalars_member(e, offsetof(TgScalars, values), e->pointer), index = tg_emit_int(e, instr->imm);
+    LLVMValueRef values = scalars_member(e, offsetof(TgScalars, values), e->pointer),
+                 index = tg_emit_int(e, instr->imm);
     return LLVMBuildLoad2(e->builder, number, LLVMBuildGEP2(e->builder, number, values, &index, 1, ""), "");
 }
 

@@ -13,8 +13,12 @@ typedef struct Access {
 static Access access_of(Emit *e, LoopId id) {
     const LoopInstr *instr = &e->k->instrs.at[id];
     DType dtype = e->k->buffers.at[instr->buffer].dtype;
-    Access access = {.e = e, .instr = instr, .dtype = dtype, .element = tg_emit_memory_type(e, dtype),
-                     .base = e->buffer[instr->buffer], .index = e->values[instr->a]};
+    Access access = {.e = e,
+                     .instr = instr,
+                     .dtype = dtype,
+                     .element = tg_emit_memory_type(e, dtype),
+                     .base = e->buffer[instr->buffer],
+                     .index = e->values[instr->a]};
     if (instr->imm == 0)
         return access;
     LLVMBuilderRef b = e->builder;

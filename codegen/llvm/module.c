@@ -53,15 +53,33 @@ typedef struct Cpu {
 static const Cpu *known_cpus(uint32_t *count) {
     static const Cpu cpus[] = {
 #if defined(__x86_64__)
-        {"x86-64", false},         {"x86-64-v2", false},   {"x86-64-v3", false},      {"x86-64-v4", false},
-        {"haswell", false},        {"broadwell", false},   {"skylake", false},        {"skylake-avx512", false},
-        {"cascadelake", false},    {"cooperlake", true},   {"icelake-client", false}, {"icelake-server", false},
-        {"tigerlake", false},      {"alderlake", false},   {"sapphirerapids", true},  {"emeraldrapids", true},
-        {"graniterapids", true},   {"znver1", false},      {"znver2", false},         {"znver3", false},
+        {"x86-64", false},
+        {"x86-64-v2", false},
+        {"x86-64-v3", false},
+        {"x86-64-v4", false},
+        {"haswell", false},
+        {"broadwell", false},
+        {"skylake", false},
+        {"skylake-avx512", false},
+        {"cascadelake", false},
+        {"cooperlake", true},
+        {"icelake-client", false},
+        {"icelake-server", false},
+        {"tigerlake", false},
+        {"alderlake", false},
+        {"sapphirerapids", true},
+        {"emeraldrapids", true},
+        {"graniterapids", true},
+        {"znver1", false},
+        {"znver2", false},
+        {"znver3", false},
         {"znver4", true},
 #else
-        {"generic", false},     {"neoverse-n1", false}, {"neoverse-n2", false},
-        {"neoverse-v1", false}, {"neoverse-v2", false},
+        {"generic", false},
+        {"neoverse-n1", false},
+        {"neoverse-n2", false},
+        {"neoverse-v1", false},
+        {"neoverse-v2", false},
 #endif
     };
     *count = sizeof cpus / sizeof *cpus;
@@ -76,8 +94,8 @@ static Status unknown_cpu(Unit *unit, const Cpu *cpus, uint32_t count) {
         tg_str_printf(&all, " %s", names[i]);
     }
     const char *closest = tg_closest(unit->request->cpu, names, count);
-    tg_error(unit->diags, (Loc){0}, "--cpu: '%s' is not a known CPU%s%s%s", unit->request->cpu, closest ? ", did you mean '" : "",
-             closest ? closest : "", closest ? "'?" : "");
+    tg_error(unit->diags, (Loc){0}, "--cpu: '%s' is not a known CPU%s%s%s", unit->request->cpu,
+             closest ? ", did you mean '" : "", closest ? closest : "", closest ? "'?" : "");
     tg_note(unit->diags, (Loc){0}, "known are: host%s", all.text);
     return TG_USAGE;
 }
@@ -117,8 +135,8 @@ static Status open_machine(Unit *unit) {
     char *message = NULL;
     if (LLVMGetTargetFromTriple(unit->triple, &target, &message))
         return internal(unit->diags, kept(unit->arena, message));
-    unit->machine = LLVMCreateTargetMachine(target, unit->triple, unit->cpu, unit->features, selection(unit->request->optimize),
-                                            LLVMRelocPIC, LLVMCodeModelDefault);
+    unit->machine = LLVMCreateTargetMachine(target, unit->triple, unit->cpu, unit->features,
+                                            selection(unit->request->optimize), LLVMRelocPIC, LLVMCodeModelDefault);
     return unit->machine ? TG_OK : internal(unit->diags, "LLVM made no target machine");
 }
 
@@ -142,8 +160,8 @@ static Status check_stack(Unit *unit, const LoopKernel *k) {
             bytes += k->buffers.at[i].count * tg_dtype(k->buffers.at[i].dtype)->bytes;
     if (bytes <= MOST_STACK)
         return TG_OK;
-    return internal(unit->diags, tg_arena_printf(unit->arena, "kernel %s needs %lld bytes of stack, more than %d", k->name,
-                                                 (long long)bytes, MOST_STACK));
+    return internal(unit->diags, tg_arena_printf(unit->arena, "kernel %s needs %lld bytes of stack, more than %d",
+                                                 k->name, (long long)bytes, MOST_STACK));
 }
 
 static Status emit_kernels(Unit *unit, bool global) {
@@ -183,7 +201,8 @@ static Status add_program(Unit *unit) {
         return internal(unit->diags, why);
     TG_TRY(tg_plan_write(&bytes, plan));
     LLVMContextRef c = unit->context;
-    LLVMTypeRef pointer = LLVMPointerTypeInContext(c, 0), i32 = LLVMInt32TypeInContext(c), i64 = LLVMInt64TypeInContext(c);
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(c, 0), i32 = LLVMInt32TypeInContext(c),
+                i64 = LLVMInt64TypeInContext(c);
     LLVMValueRef data = LLVMConstStringInContext2(c, bytes.text, bytes.length, 1);
     LLVMValueRef table = LLVMConstArray2(pointer, unit->kernels, count);
     const LLVMValueRef parts[] = {data, table};
@@ -203,7 +222,8 @@ static Status add_program(Unit *unit) {
     LLVMSetGlobalConstant(global, 1);
     return TG_OK;
 }
-_Static_assert(offsetof(TgProgram, plan) == 8 && offsetof(TgProgram, plan_bytes) == 16 && offsetof(TgProgram, kernels) == 24,
+_Static_assert(offsetof(TgProgram, plan) == 8 && offsetof(TgProgram, plan_bytes) == 16 &&
+                   offsetof(TgProgram, kernels) == 24,
                "add_program writes the members in this order");
 
 static Status verify(Unit *unit) {
@@ -213,8 +233,8 @@ static Status verify(Unit *unit) {
     return broken ? internal(unit->diags, why) : TG_OK;
 }
 
-/* Vectors are written out already; what is left is cleaning up, moving what does not change out of loops, and sharing. The
-   pipelines of -O2 and -O3 take twice the time and gain nothing on kernels. */
+/* Vectors are written out already; what is left is cleaning up, moving what does not change out of loops, and sharing.
+   The pipelines of -O2 and -O3 take twice the time and gain nothing on kernels. */
 #define CLEAN "instcombine<no-verify-fixpoint>,simplifycfg"
 static const char *pipeline(int level) {
     static const char *const pipelines[] = {
@@ -379,6 +399,7 @@ static Status host_cpu(Arena *arena, const char **name_and_features) {
 
 const LlvmModule *tgc_llvm_module(void);
 const LlvmModule *tgc_llvm_module(void) {
-    static const LlvmModule module = {.object = object, .text = text, .jit = jit, .jit_free = jit_free, .host_cpu = host_cpu};
+    static const LlvmModule module = {
+        .object = object, .text = text, .jit = jit, .jit_free = jit_free, .host_cpu = host_cpu};
     return &module;
 }

@@ -27,9 +27,12 @@ static LLVMTypeRef partial_type(LLVMTypeRef element, bool vector) {
     return vector ? LLVMVectorType(element, LOOP_LANES) : element;
 }
 
-/* The maximum and the minimum of floats are taken of integers in the same order, one instruction that waits for the last result:
-   the bits of x, all but the sign inverted if x is negative. NaN becomes the integer that wins, which is the key of a NaN. */
-static bool has_keys(LoopOp op, DType type) { return tg_is_float(type) && (op == LOOP_reduce_max || op == LOOP_reduce_min); }
+/* The maximum and the minimum of floats are taken of integers in the same order, one instruction that waits for the
+   last result: the bits of x, all but the sign inverted if x is negative. NaN becomes the integer that wins, which is
+   the key of a NaN. */
+static bool has_keys(LoopOp op, DType type) {
+    return tg_is_float(type) && (op == LOOP_reduce_max || op == LOOP_reduce_min);
+}
 
 static DType key_type(DType type) { return type == DT_F64 ? DT_I64 : DT_I32; }
 
@@ -90,15 +93,15 @@ static void begin_one(Emit *e, LoopId loop, LoopId id) {
 }
 
 /* The reductions that stand in `loop` itself. */
-#define EACH_REDUCTION(e, loop, id)                                                                  \
-    for (LoopId id = (loop) + 1; id < (e)->match[loop]; id++)                                        \
-        if ((e)->k->instrs.at[id].op == LOOP_for)                                                    \
-            id = (e)->match[id];                                                                     \
+#define EACH_REDUCTION(e, loop, id)                                                                                    \
+    for (LoopId id = (loop) + 1; id < (e)->match[loop]; id++)                                                          \
+        if ((e)->k->instrs.at[id].op == LOOP_for)                                                                      \
+            id = (e)->match[id];                                                                                       \
         else if (tg_loop_is_reduction((LoopOp)(e)->k->instrs.at[id].op))
 
 void tg_emit_reduce_begin(Emit *e, LoopId loop) {
     EACH_REDUCTION(e, loop, id)
-        begin_one(e, loop, id);
+    begin_one(e, loop, id);
 }
 
 typedef struct Candidate {
@@ -210,7 +213,8 @@ static Candidate fold_lanes(Emit *e, LoopOp op, DType type, Candidate partial[],
 /* A serial sum over nothing is +0, not the -0 that it begins with. */
 static LLVMValueRef never_minus_nothing(Emit *e, LoopId loop, LLVMValueRef sum) {
     const LoopInstr *instr = &e->k->instrs.at[loop];
-    LLVMValueRef some = LLVMBuildICmp(e->builder, LLVMIntSLT, tg_emit_uniform(e, instr->a), tg_emit_uniform(e, instr->b), "");
+    LLVMValueRef some =
+        LLVMBuildICmp(e->builder, LLVMIntSLT, tg_emit_uniform(e, instr->a), tg_emit_uniform(e, instr->b), "");
     return LLVMBuildSelect(e->builder, some, sum, LLVMConstNull(LLVMTypeOf(sum)), "");
 }
 
@@ -247,5 +251,5 @@ static void end_one(Emit *e, LoopId loop, LoopId id) {
 
 void tg_emit_reduce_end(Emit *e, LoopId loop) {
     EACH_REDUCTION(e, loop, id)
-        end_one(e, loop, id);
+    end_one(e, loop, id);
 }

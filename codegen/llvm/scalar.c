@@ -24,8 +24,20 @@ static LLVMValueRef integer_compare(const OpCall *call, int code) {
     return LLVMBuildICmp(call->e->builder, (LLVMIntPredicate)code, call->a, call->b, "");
 }
 
-enum { NAME_FMA, NAME_FABS, NAME_SQRT, NAME_MAXIMUM, NAME_MINIMUM, NAME_FLOOR, NAME_CEIL, NAME_ROUND, NAME_SMAX, NAME_SMIN,
-       NAME_UMAX, NAME_UMIN };
+enum {
+    NAME_FMA,
+    NAME_FABS,
+    NAME_SQRT,
+    NAME_MAXIMUM,
+    NAME_MINIMUM,
+    NAME_FLOOR,
+    NAME_CEIL,
+    NAME_ROUND,
+    NAME_SMAX,
+    NAME_SMIN,
+    NAME_UMAX,
+    NAME_UMIN
+};
 
 static LLVMValueRef intrinsic(const OpCall *call, int code) {
     static const char *const names[] = {
@@ -63,8 +75,8 @@ static LLVMValueRef choose(const OpCall *call, int code) {
     return LLVMBuildSelect(call->e->builder, call->a, call->b, call->c, "");
 }
 
-/* A divisor of 0, or -1 under the least number, traps: the quotient by 0 is 0 and the remainder the dividend; by -1 it is the
-   negation and 0. Lanes outside of the mask divide by 1. */
+/* A divisor of 0, or -1 under the least number, traps: the quotient by 0 is 0 and the remainder the dividend; by -1 it
+   is the negation and 0. Lanes outside of the mask divide by 1. */
 static LLVMValueRef divide(const OpCall *call, int code) {
     LLVMBuilderRef builder = call->e->builder;
     LLVMOpcode opcode = (LLVMOpcode)code;
@@ -116,7 +128,8 @@ static LLVMValueRef library_call(const OpCall *call, LLVMValueRef a, LLVMValueRe
     LLVMValueRef arguments[] = {a, b};
     LLVMValueRef result = LLVMBuildCall2(e->builder, type, function, arguments, b ? 2 : 1, "");
     unsigned kind = LLVMGetEnumAttributeKindForName("nobuiltin", 9);
-    LLVMAddCallSiteAttribute(result, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->context, kind, 0));
+    LLVMAddCallSiteAttribute(result, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(e->context, kind, 0));
     return result;
 }
 
@@ -203,9 +216,9 @@ static const OpRow *op_row(LoopOp op) {
 /* Signed operations on values of an unsigned type take them as they are. */
 static LoopOp unsigned_op(LoopOp op) {
     static const uint8_t unsigned_ops[LOOP_OP_COUNT] = {
-        [LOOP_idiv] = LOOP_udiv, [LOOP_irem] = LOOP_urem, [LOOP_imax] = LOOP_umax, [LOOP_imin] = LOOP_umin,
-        [LOOP_ashr] = LOOP_lshr, [LOOP_ilt] = LOOP_ult,   [LOOP_ile] = LOOP_ule,   [LOOP_igt] = LOOP_ugt,
-        [LOOP_ige] = LOOP_uge,
+        [LOOP_idiv] = LOOP_udiv, [LOOP_irem] = LOOP_urem, [LOOP_imax] = LOOP_umax,
+        [LOOP_imin] = LOOP_umin, [LOOP_ashr] = LOOP_lshr, [LOOP_ilt] = LOOP_ult,
+        [LOOP_ile] = LOOP_ule,   [LOOP_igt] = LOOP_ugt,   [LOOP_ige] = LOOP_uge,
     };
     return unsigned_ops[op] ? (LoopOp)unsigned_ops[op] : op;
 }
@@ -213,7 +226,12 @@ static LoopOp unsigned_op(LoopOp op) {
 LLVMValueRef tg_emit_op(Emit *e, const LoopInstr *instr, LLVMValueRef operands[3], LLVMValueRef mask) {
     bool is_signed = tg_dtype((DType)e->k->instrs.at[instr->a].type)->kind == KIND_SIGNED;
     const OpRow *row = op_row(is_signed ? (LoopOp)instr->op : unsigned_op((LoopOp)instr->op));
-    OpCall call = {.e = e, .instr = instr, .a = operands[0], .b = operands[1], .c = operands[2], .mask = mask,
+    OpCall call = {.e = e,
+                   .instr = instr,
+                   .a = operands[0],
+                   .b = operands[1],
+                   .c = operands[2],
+                   .mask = mask,
                    .type = LLVMTypeOf(operands[0])};
     return row->rule(&call, row->code);
 }

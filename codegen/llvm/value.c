@@ -4,9 +4,12 @@
 
 static LLVMTypeRef element_type(const Emit *e, DType type) {
     switch (type) {
-    case DT_F32: return LLVMFloatTypeInContext(e->context);
-    case DT_F64: return LLVMDoubleTypeInContext(e->context);
-    default: return LLVMIntTypeInContext(e->context, 8u * tg_dtype(type)->bytes);
+    case DT_F32:
+        return LLVMFloatTypeInContext(e->context);
+    case DT_F64:
+        return LLVMDoubleTypeInContext(e->context);
+    default:
+        return LLVMIntTypeInContext(e->context, 8u * tg_dtype(type)->bytes);
     }
 }
 
@@ -85,7 +88,9 @@ LLVMValueRef tg_emit_vector(Emit *e, LoopId id, uint32_t group) {
     return LLVMBuildAdd(e->builder, splat, tg_emit_iota(e, LLVMTypeOf(v->first), first, v->coefficient), "");
 }
 
-bool tg_emit_is_uniform(const Emit *e, LoopId id) { return e->values[id].first != NULL && e->values[id].coefficient == 0; }
+bool tg_emit_is_uniform(const Emit *e, LoopId id) {
+    return e->values[id].first != NULL && e->values[id].coefficient == 0;
+}
 
 LLVMValueRef tg_emit_uniform(Emit *e, LoopId id) { return e->values[id].first; }
 
@@ -93,8 +98,8 @@ void tg_emit_set_uniform(Emit *e, LoopId id, LLVMValueRef value) { e->values[id]
 
 LLVMValueRef tg_emit_slot(Emit *e, LLVMTypeRef type) { return LLVMBuildAlloca(e->entry, type, ""); }
 
-LLVMValueRef tg_emit_intrinsic(Emit *e, const char *name, LLVMTypeRef *overloads, uint32_t overload_count, LLVMValueRef *arguments,
-                               uint32_t argument_count) {
+LLVMValueRef tg_emit_intrinsic(Emit *e, const char *name, LLVMTypeRef *overloads, uint32_t overload_count,
+                               LLVMValueRef *arguments, uint32_t argument_count) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->shared->module, id, overloads, overload_count);
     LLVMTypeRef type = LLVMIntrinsicGetType(e->context, id, overloads, overload_count);

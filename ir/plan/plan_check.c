@@ -7,8 +7,7 @@ typedef struct Checker {
     const char *why;
 } Checker;
 
-__attribute__((format(printf, 3, 4)))
-static void require(Checker *c, bool holds, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static void require(Checker *c, bool holds, const char *format, ...) {
     if (holds || c->why)
         return;
     va_list args;
@@ -35,7 +34,8 @@ static void check_buffer(Checker *c, uint32_t index) {
         return;
     int64_t bytes = product(b->dims, b->rank, tg_dtype(b->dtype)->bytes);
     require(c, bytes >= 0 && bytes <= b->bytes, "buffer %u is smaller than its elements", index);
-    require(c, b->batch_axis >= -1 && b->batch_axis < b->rank && b->row_size >= 0, "buffer %u has no such batch axis", index);
+    require(c, b->batch_axis >= -1 && b->batch_axis < b->rank && b->row_size >= 0, "buffer %u has no such batch axis",
+            index);
     require(c, b->offset >= 0 && b->offset % 64 == 0, "buffer %u has offset %lld", index, (long long)b->offset);
     bool lanes_fit = b->lanes >= 1 && (b->lanes == 1 || b->lane_bytes >= b->bytes);
     require(c, lanes_fit, "buffer %u has lanes that overlap", index);
@@ -72,7 +72,8 @@ static void check_reach(Checker *c, uint32_t step, const PlanOperand *o, DType d
                !__builtin_add_overflow(last, reach, &last);
     }
     int64_t bytes;
-    fits = fits && !__builtin_add_overflow(last, 1, &last) && !__builtin_mul_overflow(last, tg_dtype(dtype)->bytes, &bytes) &&
+    fits = fits && !__builtin_add_overflow(last, 1, &last) &&
+           !__builtin_mul_overflow(last, tg_dtype(dtype)->bytes, &bytes) &&
            bytes <= c->plan->buffers[o->buffer].bytes - o->byte_offset;
     require(c, fits, "step %u: a dot reaches past a buffer", step);
 }
@@ -104,10 +105,13 @@ static void check_step(Checker *c, uint32_t index) {
     const uint32_t last[] = {[STEP_KERNEL] = c->plan->kernel_count, [STEP_DOT] = c->plan->dot_count, [STEP_COPY] = 1};
     require(c, s->kind == STEP_COPY || s->index < last[s->kind], "step %u has no such kernel or dot", index);
     require(c, s->tiles >= 0, "step %u has %lld tiles", index, (long long)s->tiles);
-    require(c, in_range(s->buffer_first, s->buffer_count, c->plan->step_buffer_count) && s->buffer_count <= TG_PLAN_STEP_BUFFERS,
+    require(c,
+            in_range(s->buffer_first, s->buffer_count, c->plan->step_buffer_count) &&
+                s->buffer_count <= TG_PLAN_STEP_BUFFERS,
             "step %u has no such operands", index);
     require(c, s->line_count <= TG_PLAN_LINES, "step %u has %u lines", index, s->line_count);
-    require(c, s->kind != STEP_COPY || s->buffer_count == 2, "step %u: a copy with %u operands", index, s->buffer_count);
+    require(c, s->kind != STEP_COPY || s->buffer_count == 2, "step %u: a copy with %u operands", index,
+            s->buffer_count);
     if (c->why == NULL && s->kind == STEP_DOT)
         check_dot_step(c, index);
 }
@@ -117,7 +121,8 @@ static void check_func(Checker *c, uint32_t index) {
     require(c, f->capacity >= 0, "function %u has capacity %lld", index, (long long)f->capacity);
     require(c, in_range(f->step_first, f->step_count, c->plan->step_count), "function %u has no such steps", index);
     require(c, in_range(f->input_first, f->input_count, c->plan->input_count), "function %u has no such inputs", index);
-    require(c, in_range(f->result_first, f->result_count, c->plan->result_count), "function %u has no such results", index);
+    require(c, in_range(f->result_first, f->result_count, c->plan->result_count), "function %u has no such results",
+            index);
 }
 
 static void check_field(Checker *c, uint32_t index) {
@@ -128,8 +133,10 @@ static void check_field(Checker *c, uint32_t index) {
 }
 
 static void check_set(Checker *c, const PlanDataSet *set, const char *name) {
-    require(c, in_range(set->field_first, set->field_count, c->plan->field_count), "the %s data has no such fields", name);
-    require(c, in_range(set->split_first, set->split_count, c->plan->split_count), "the %s data has no such splits", name);
+    require(c, in_range(set->field_first, set->field_count, c->plan->field_count), "the %s data has no such fields",
+            name);
+    require(c, in_range(set->split_first, set->split_count, c->plan->split_count), "the %s data has no such splits",
+            name);
 }
 
 static void check_plan(Checker *c) {

@@ -1,43 +1,63 @@
 #include "ir/plan/plan_codec.h"
 
-#define F(type, member, kind) {offsetof(type, member), CODEC_##kind, 1, 0}
-#define E(type, member, limit) {offsetof(type, member), CODEC_ENUM, 1, limit}
-#define A(type, member, kind, count) {offsetof(type, member), CODEC_##kind, count, 0}
+#define F(type, member, kind)                                                                                          \
+    { offsetof(type, member), CODEC_##kind, 1, 0 }
+#define E(type, member, limit)                                                                                         \
+    { offsetof(type, member), CODEC_ENUM, 1, limit }
+#define A(type, member, kind, count)                                                                                   \
+    { offsetof(type, member), CODEC_##kind, count, 0 }
 
 static const CodecField buffer_fields[] = {
-    F(PlanBuffer, name, TEXT), E(PlanBuffer, class, PLAN_SCRATCH + 1), E(PlanBuffer, dtype, DT_COUNT),
-    F(PlanBuffer, rank, U8), A(PlanBuffer, dims, I64, TG_PLAN_RANK), F(PlanBuffer, batch_axis, I32),
-    F(PlanBuffer, row_size, I64), F(PlanBuffer, offset, I64), F(PlanBuffer, bytes, I64), F(PlanBuffer, lanes, I64),
-    F(PlanBuffer, lane_bytes, I64), F(PlanBuffer, data_offset, I64), F(PlanBuffer, frozen, BOOL),
+    F(PlanBuffer, name, TEXT),
+    E(PlanBuffer, class, PLAN_SCRATCH + 1),
+    E(PlanBuffer, dtype, DT_COUNT),
+    F(PlanBuffer, rank, U8),
+    A(PlanBuffer, dims, I64, TG_PLAN_RANK),
+    F(PlanBuffer, batch_axis, I32),
+    F(PlanBuffer, row_size, I64),
+    F(PlanBuffer, offset, I64),
+    F(PlanBuffer, bytes, I64),
+    F(PlanBuffer, lanes, I64),
+    F(PlanBuffer, lane_bytes, I64),
+    F(PlanBuffer, data_offset, I64),
+    F(PlanBuffer, frozen, BOOL),
 };
 
-#define LINE(type, member) \
-    F(type, member.file, TEXT), F(type, member.line, U32), F(type, member.column, U32)
+#define LINE(type, member) F(type, member.file, TEXT), F(type, member.line, U32), F(type, member.column, U32)
 
 static const CodecField step_fields[] = {
-    E(PlanStep, kind, STEP_COPY + 1), F(PlanStep, label, TEXT), F(PlanStep, index, U32), F(PlanStep, tiles, I64),
-    F(PlanStep, buffer_first, U32), F(PlanStep, buffer_count, U32), F(PlanStep, line_count, U32),
-    LINE(PlanStep, lines[0]), LINE(PlanStep, lines[1]), LINE(PlanStep, lines[2]), LINE(PlanStep, lines[3]),
-    F(PlanStep, bytes, F64), F(PlanStep, flops, F64),
+    E(PlanStep, kind, STEP_COPY + 1), F(PlanStep, label, TEXT),       F(PlanStep, index, U32),
+    F(PlanStep, tiles, I64),          F(PlanStep, buffer_first, U32), F(PlanStep, buffer_count, U32),
+    F(PlanStep, line_count, U32),     LINE(PlanStep, lines[0]),       LINE(PlanStep, lines[1]),
+    LINE(PlanStep, lines[2]),         LINE(PlanStep, lines[3]),       F(PlanStep, bytes, F64),
+    F(PlanStep, flops, F64),
 };
 _Static_assert(TG_PLAN_LINES == 4, "step_fields names every line");
 
 static const CodecField operand_fields[] = {
-    F(PlanOperand, buffer, U32), F(PlanOperand, lane, I32), F(PlanOperand, byte_offset, I64),
+    F(PlanOperand, buffer, U32),
+    F(PlanOperand, lane, I32),
+    F(PlanOperand, byte_offset, I64),
 };
 
 static const CodecField dot_fields[] = {
-    E(PlanDot, dtype, DT_COUNT), E(PlanDot, out_dtype, DT_COUNT), F(PlanDot, groups, I64), F(PlanDot, m, I64),
-    F(PlanDot, n, I64), F(PlanDot, k, I64), F(PlanDot, a_group, I64), F(PlanDot, a_m, I64), F(PlanDot, a_k, I64),
-    F(PlanDot, b_group, I64), F(PlanDot, b_k, I64), F(PlanDot, b_n, I64), F(PlanDot, out_group, I64), F(PlanDot, out_m, I64),
-    F(PlanDot, bias, BOOL), F(PlanDot, rows_m, BOOL), F(PlanDot, rows_k, BOOL), F(PlanDot, pieces, I64),
-    F(PlanDot, tile_m, I64), F(PlanDot, tile_n, I64), F(PlanDot, variant, U32),
+    E(PlanDot, dtype, DT_COUNT), E(PlanDot, out_dtype, DT_COUNT),
+    F(PlanDot, groups, I64),     F(PlanDot, m, I64),
+    F(PlanDot, n, I64),          F(PlanDot, k, I64),
+    F(PlanDot, a_group, I64),    F(PlanDot, a_m, I64),
+    F(PlanDot, a_k, I64),        F(PlanDot, b_group, I64),
+    F(PlanDot, b_k, I64),        F(PlanDot, b_n, I64),
+    F(PlanDot, out_group, I64),  F(PlanDot, out_m, I64),
+    F(PlanDot, bias, BOOL),      F(PlanDot, rows_m, BOOL),
+    F(PlanDot, rows_k, BOOL),    F(PlanDot, pieces, I64),
+    F(PlanDot, tile_m, I64),     F(PlanDot, tile_n, I64),
+    F(PlanDot, variant, U32),
 };
 
 static const CodecField func_fields[] = {
-    E(PlanFunc, kind, PLAN_EXPORT + 1), F(PlanFunc, name, TEXT), F(PlanFunc, capacity, I64), F(PlanFunc, step_first, U32),
-    F(PlanFunc, step_count, U32), F(PlanFunc, input_first, U32), F(PlanFunc, input_count, U32),
-    F(PlanFunc, result_first, U32), F(PlanFunc, result_count, U32),
+    E(PlanFunc, kind, PLAN_EXPORT + 1), F(PlanFunc, name, TEXT),        F(PlanFunc, capacity, I64),
+    F(PlanFunc, step_first, U32),       F(PlanFunc, step_count, U32),   F(PlanFunc, input_first, U32),
+    F(PlanFunc, input_count, U32),      F(PlanFunc, result_first, U32), F(PlanFunc, result_count, U32),
 };
 
 static const CodecField input_fields[] = {{0, CODEC_U32, 1, 0}};
@@ -45,38 +65,68 @@ static const CodecField input_fields[] = {{0, CODEC_U32, 1, 0}};
 static const CodecField result_fields[] = {F(PlanResult, name, TEXT), F(PlanResult, buffer, U32)};
 
 static const CodecField scalar_fields[] = {
-    F(PlanScalar, name, TEXT), E(PlanScalar, class, PLAN_SCALAR_COMPUTED + 1), F(PlanScalar, value, F64),
+    F(PlanScalar, name, TEXT),
+    E(PlanScalar, class, PLAN_SCALAR_COMPUTED + 1),
+    F(PlanScalar, value, F64),
 };
 
 static const CodecField field_fields[] = {
-    F(PlanField, name, TEXT), F(PlanField, reader, TEXT), F(PlanField, path, TEXT), F(PlanField, columns, TEXT),
-    E(PlanField, dtype, DT_COUNT), F(PlanField, rank, U8), A(PlanField, dims, I64, TG_PLAN_RANK), F(PlanField, bounded, BOOL),
-    F(PlanField, has_also, BOOL), F(PlanField, low, I64), F(PlanField, high, I64), F(PlanField, also, I64),
+    F(PlanField, name, TEXT),
+    F(PlanField, reader, TEXT),
+    F(PlanField, path, TEXT),
+    F(PlanField, columns, TEXT),
+    E(PlanField, dtype, DT_COUNT),
+    F(PlanField, rank, U8),
+    A(PlanField, dims, I64, TG_PLAN_RANK),
+    F(PlanField, bounded, BOOL),
+    F(PlanField, has_also, BOOL),
+    F(PlanField, low, I64),
+    F(PlanField, high, I64),
+    F(PlanField, also, I64),
     LINE(PlanField, line),
 };
 
 static const CodecField split_fields[] = {F(PlanSplit, name, TEXT), F(PlanSplit, share, F64)};
 
 static const CodecField setting_fields[] = {
-    F(PlanSetting, name, TEXT), F(PlanSetting, value, TEXT), F(PlanSetting, origin, TEXT), F(PlanSetting, runtime, BOOL),
+    F(PlanSetting, name, TEXT),
+    F(PlanSetting, value, TEXT),
+    F(PlanSetting, origin, TEXT),
+    F(PlanSetting, runtime, BOOL),
 };
 
-#define DATA_SET(member)                                                                                        \
-    F(TgPlan, member.name, TEXT), F(TgPlan, member.split, TEXT), F(TgPlan, member.field_first, U32),            \
-        F(TgPlan, member.field_count, U32), F(TgPlan, member.split_first, U32), F(TgPlan, member.split_count, U32), \
+#define DATA_SET(member)                                                                                               \
+    F(TgPlan, member.name, TEXT), F(TgPlan, member.split, TEXT), F(TgPlan, member.field_first, U32),                   \
+        F(TgPlan, member.field_count, U32), F(TgPlan, member.split_first, U32), F(TgPlan, member.split_count, U32),    \
         F(TgPlan, member.by_runs, BOOL)
 
 static const CodecField plan_fields[] = {
-    F(TgPlan, arena_bytes, I64), F(TgPlan, persistent_bytes, I64), DATA_SET(train), DATA_SET(validate),
-    F(TgPlan, kernel_count, U32), F(TgPlan, batch, I64), F(TgPlan, micro, I64), F(TgPlan, lanes, I64),
-    F(TgPlan, steps_wanted, I64), F(TgPlan, epochs, I64), F(TgPlan, shuffle, BOOL), F(TgPlan, seed, U64),
-    F(TgPlan, source_path, TEXT), F(TgPlan, source_directory, TEXT), F(TgPlan, model_text, TEXT), F(TgPlan, loss, TEXT),
-    F(TgPlan, clip_setting, TEXT), F(TgPlan, tgc, TEXT), F(TgPlan, library_directory, TEXT), F(TgPlan, cpu, TEXT),
+    F(TgPlan, arena_bytes, I64),
+    F(TgPlan, persistent_bytes, I64),
+    DATA_SET(train),
+    DATA_SET(validate),
+    F(TgPlan, kernel_count, U32),
+    F(TgPlan, batch, I64),
+    F(TgPlan, micro, I64),
+    F(TgPlan, lanes, I64),
+    F(TgPlan, steps_wanted, I64),
+    F(TgPlan, epochs, I64),
+    F(TgPlan, shuffle, BOOL),
+    F(TgPlan, seed, U64),
+    F(TgPlan, source_path, TEXT),
+    F(TgPlan, source_directory, TEXT),
+    F(TgPlan, model_text, TEXT),
+    F(TgPlan, loss, TEXT),
+    F(TgPlan, clip_setting, TEXT),
+    F(TgPlan, tgc, TEXT),
+    F(TgPlan, library_directory, TEXT),
+    F(TgPlan, cpu, TEXT),
 };
 
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
 /* `least`: every field takes at least a byte. */
-#define RECORD(name, type, fields) {name, fields, COUNT(fields), sizeof(type), COUNT(fields)}
+#define RECORD(name, type, fields)                                                                                     \
+    { name, fields, COUNT(fields), sizeof(type), COUNT(fields) }
 
 static const CodecRecord plan_record = RECORD("plan", TgPlan, plan_fields);
 static const CodecRecord buffer_record = RECORD("buffer", PlanBuffer, buffer_fields);
@@ -93,15 +143,21 @@ static const CodecRecord setting_record = RECORD("setting", PlanSetting, setting
 
 const CodecRecord *tg_plan_record(void) { return &plan_record; }
 
-#define ARRAY(record, at, count) {&record, offsetof(TgPlan, at), offsetof(TgPlan, count)}
+#define ARRAY(record, at, count)                                                                                       \
+    { &record, offsetof(TgPlan, at), offsetof(TgPlan, count) }
 
 const CodecArray *tg_plan_arrays(uint32_t *count) {
     static const CodecArray arrays[] = {
-        ARRAY(buffer_record, buffers, buffer_count), ARRAY(step_record, steps, step_count),
-        ARRAY(operand_record, step_buffers, step_buffer_count), ARRAY(dot_record, dots, dot_count),
-        ARRAY(func_record, funcs, func_count), ARRAY(input_record, inputs, input_count),
-        ARRAY(result_record, results, result_count), ARRAY(scalar_record, scalars, scalar_count),
-        ARRAY(field_record, fields, field_count), ARRAY(split_record, splits, split_count),
+        ARRAY(buffer_record, buffers, buffer_count),
+        ARRAY(step_record, steps, step_count),
+        ARRAY(operand_record, step_buffers, step_buffer_count),
+        ARRAY(dot_record, dots, dot_count),
+        ARRAY(func_record, funcs, func_count),
+        ARRAY(input_record, inputs, input_count),
+        ARRAY(result_record, results, result_count),
+        ARRAY(scalar_record, scalars, scalar_count),
+        ARRAY(field_record, fields, field_count),
+        ARRAY(split_record, splits, split_count),
         ARRAY(setting_record, settings, setting_count),
     };
     *count = COUNT(arrays);
@@ -110,7 +166,7 @@ const CodecArray *tg_plan_arrays(uint32_t *count) {
 
 uint32_t tg_codec_bytes(CodecKind kind) {
     static const uint8_t bytes[] = {
-        [CODEC_U8] = 1,  [CODEC_BOOL] = 1, [CODEC_ENUM] = 1, [CODEC_U32] = 4, [CODEC_I32] = 4,
+        [CODEC_U8] = 1,  [CODEC_BOOL] = 1, [CODEC_ENUM] = 1, [CODEC_U32] = 4,  [CODEC_I32] = 4,
         [CODEC_I64] = 8, [CODEC_U64] = 8,  [CODEC_F64] = 8,  [CODEC_TEXT] = 4,
     };
     return bytes[kind];

@@ -1,8 +1,8 @@
 /* The binary form of a plan, in tables that the writer and the reader share.
 
-   32 bytes of head: "TGPLAN\r\n", u32 version, u32 zero, u64 bytes that follow, u64 tg_hash of them. Then the plan's own fields,
-   then each of its arrays: u32 count, records one after the other; last the constants: u64 bytes, bytes. Numbers are little
-   endian and unaligned, a text is u32 length and its bytes. */
+   32 bytes of head: "TGPLAN\r\n", u32 version, u32 zero, u64 bytes that follow, u64 tg_hash of them. Then the plan's
+   own fields, then each of its arrays: u32 count, records one after the other; last the constants: u64 bytes, bytes.
+   Numbers are little endian and unaligned, a text is u32 length and its bytes. */
 #ifndef TG_PLAN_CODEC_H
 #define TG_PLAN_CODEC_H
 
@@ -11,7 +11,17 @@
 enum { PLAN_HEAD = 32, PLAN_HEAD_VERSION = 8, PLAN_HEAD_BYTES = 16, PLAN_HEAD_HASH = 24 };
 #define PLAN_MAGIC "TGPLAN\r\n"
 
-typedef enum CodecKind { CODEC_U8, CODEC_BOOL, CODEC_ENUM, CODEC_U32, CODEC_I32, CODEC_I64, CODEC_U64, CODEC_F64, CODEC_TEXT } CodecKind;
+typedef enum CodecKind {
+    CODEC_U8,
+    CODEC_BOOL,
+    CODEC_ENUM,
+    CODEC_U32,
+    CODEC_I32,
+    CODEC_I64,
+    CODEC_U64,
+    CODEC_F64,
+    CODEC_TEXT
+} CodecKind;
 
 /* One member of a struct, or `count` equal ones that follow each other. */
 typedef struct CodecField {

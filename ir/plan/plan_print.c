@@ -4,13 +4,14 @@
 #include <string.h>
 
 static const char *class_name(PlanBufferClass class) {
-    static const char *const names[] = {"param", "state", "optimizer", "sum", "input", "output", "const", "temp", "scratch"};
+    static const char *const names[] = {"param",  "state", "optimizer", "sum",    "input",
+                                        "output", "const", "temp",      "scratch"};
     return names[class];
 }
 
 static const char *func_kind_name(PlanFuncKind kind) {
-    static const char *const names[] = {"init", "scalars", "pre", "micro", "tail", "fields", "eval.micro", "eval.fields",
-                                        "export"};
+    static const char *const names[] = {"init",   "scalars",    "pre",         "micro", "tail",
+                                        "fields", "eval.micro", "eval.fields", "export"};
     return names[kind];
 }
 
@@ -71,10 +72,11 @@ static void print_operand(Str *to, const TgPlan *plan, const PlanOperand *o) {
 }
 
 static void print_dot(Str *to, const PlanDot *d, uint32_t index) {
-    tg_str_printf(to, "dot %u %s -> %s %" PRId64 " x [%" PRId64 ", %" PRId64 ", %" PRId64 "]", index, tg_dtype(d->dtype)->name,
-                  tg_dtype(d->out_dtype)->name, d->groups, d->m, d->n, d->k);
-    tg_str_printf(to, " a %" PRId64 ",%" PRId64 ",%" PRId64 " b %" PRId64 ",%" PRId64 ",%" PRId64 " out %" PRId64 ",%" PRId64,
-                  d->a_group, d->a_m, d->a_k, d->b_group, d->b_k, d->b_n, d->out_group, d->out_m);
+    tg_str_printf(to, "dot %u %s -> %s %" PRId64 " x [%" PRId64 ", %" PRId64 ", %" PRId64 "]", index,
+                  tg_dtype(d->dtype)->name, tg_dtype(d->out_dtype)->name, d->groups, d->m, d->n, d->k);
+    tg_str_printf(
+        to, " a %" PRId64 ",%" PRId64 ",%" PRId64 " b %" PRId64 ",%" PRId64 ",%" PRId64 " out %" PRId64 ",%" PRId64,
+        d->a_group, d->a_m, d->a_k, d->b_group, d->b_k, d->b_n, d->out_group, d->out_m);
     tg_str_printf(to, "%s%s%s pieces %" PRId64 " tile %" PRId64 " x %" PRId64 " variant %u\n", d->bias ? " bias" : "",
                   d->rows_m ? " rows_m" : "", d->rows_k ? " rows_k" : "", d->pieces, d->tile_m, d->tile_n, d->variant);
 }
@@ -178,10 +180,12 @@ static void print_named_text(Str *to, const char *name, const char *text) {
 /* Neither the model's text nor constants: the plan's text is read by people. */
 static void print_head(Str *to, const TgPlan *p) {
     tg_str_printf(to, "plan version %d\n", TG_PLAN_VERSION);
-    tg_str_printf(to, "memory %" PRId64 " persistent %" PRId64 " constants %" PRIu64 "\n", p->arena_bytes, p->persistent_bytes,
-                  p->data_bytes);
-    tg_str_printf(to, "batch %" PRId64 " micro %" PRId64 " lanes %" PRId64 " steps %" PRId64 " epochs %" PRId64 "%s seed %" PRIu64
-                  "\n", p->batch, p->micro, p->lanes, p->steps_wanted, p->epochs, p->shuffle ? " shuffle" : "", p->seed);
+    tg_str_printf(to, "memory %" PRId64 " persistent %" PRId64 " constants %" PRIu64 "\n", p->arena_bytes,
+                  p->persistent_bytes, p->data_bytes);
+    tg_str_printf(to,
+                  "batch %" PRId64 " micro %" PRId64 " lanes %" PRId64 " steps %" PRId64 " epochs %" PRId64
+                  "%s seed %" PRIu64 "\n",
+                  p->batch, p->micro, p->lanes, p->steps_wanted, p->epochs, p->shuffle ? " shuffle" : "", p->seed);
     print_named_text(to, "source", p->source_path);
     print_named_text(to, "loss", p->loss);
     print_named_text(to, "cpu", p->cpu);

@@ -18,15 +18,17 @@ static uint64_t next_random(uint64_t *state) {
 }
 
 static double special(uint64_t pick) {
-    static const double values[] = {0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, 1e-40, -1e-40, 0x1p-126, 3e38, -3e38, 65504, 65520, 1e10,
-                                    -1e10, 255, 256, 127.5, -128, -129, 0x1.01p0, 0x1.03p0, 0x1.fep127, 0x1.fffp127};
+    static const double values[] = {0,      -0.0,     1,    -1,    0.5,      1.5,      2.5,        -2.5,       1e-40,
+                                    -1e-40, 0x1p-126, 3e38, -3e38, 65504,    65520,    1e10,       -1e10,      255,
+                                    256,    127.5,    -128, -129,  0x1.01p0, 0x1.03p0, 0x1.fep127, 0x1.fffp127};
     static const double not_finite[] = {NAN, INFINITY, -INFINITY};
     size_t count = sizeof values / sizeof *values;
     return pick % 16 == 0 ? not_finite[pick / 16 % 3] : values[pick / 16 % count];
 }
 
 static uint64_t integer_bits(DType dtype, uint64_t random) {
-    static const int64_t extremes[] = {0, 1, -1, INT64_MAX, INT64_MIN, INT32_MAX, INT32_MIN, 127, -128, 255, 32767, 65535};
+    static const int64_t extremes[] = {0,         1,   -1,   INT64_MAX, INT64_MIN, INT32_MAX,
+                                       INT32_MIN, 127, -128, 255,       32767,     65535};
     if (dtype == DT_BOOL)
         return random & 1;
     if (random % 4 == 0)
@@ -89,16 +91,19 @@ static bool same_element(DType dtype, const char *a, const char *b) {
 
 static void compare(const Case *c, const LoopBuffer *b, uint32_t index, const char *wanted, const char *got) {
     char text[256];
-    if (memcmp(wanted - GUARD, got - GUARD, GUARD) != 0 || memcmp(wanted + bytes_of(b), got + bytes_of(b), GUARD) != 0) {
-        fprintf(stderr, "%s, rows %lld: bytes outside of buffer %u were written\n", c->k->name, (long long)c->rows, index);
+    if (memcmp(wanted - GUARD, got - GUARD, GUARD) != 0 ||
+        memcmp(wanted + bytes_of(b), got + bytes_of(b), GUARD) != 0) {
+        fprintf(stderr, "%s, rows %lld: bytes outside of buffer %u were written\n", c->k->name, (long long)c->rows,
+                index);
         CU_FAIL("bytes outside of a buffer were written");
     }
     for (int64_t i = 0; i < b->count; i++) {
         uint32_t bytes = tg_dtype(b->dtype)->bytes;
         if (same_element(b->dtype, wanted + i * bytes, got + i * bytes))
             continue;
-        snprintf(text, sizeof text, "%s, rows %lld, buffer %u element %lld: %.17g, not %.17g", c->k->name, (long long)c->rows, index,
-                 (long long)i, tg_element_get(b->dtype, got, i), tg_element_get(b->dtype, wanted, i));
+        snprintf(text, sizeof text, "%s, rows %lld, buffer %u element %lld: %.17g, not %.17g", c->k->name,
+                 (long long)c->rows, index, (long long)i, tg_element_get(b->dtype, got, i),
+                 tg_element_get(b->dtype, wanted, i));
         fprintf(stderr, "%s\n", text);
         CU_FAIL("machine code and interpreter differ");
         return;
@@ -108,7 +113,8 @@ static void compare(const Case *c, const LoopBuffer *b, uint32_t index, const ch
 
 static void check_case(Arena *arena, const Case *c, TgKernel *code) {
     const double values[] = {0.25, 2.5};
-    TgScalars scalars = {.rows = c->rows, .first_row = 1000, .iteration = 7, .seed = 0x123456789abcdefull, .values = values};
+    TgScalars scalars = {
+        .rows = c->rows, .first_row = 1000, .iteration = 7, .seed = 0x123456789abcdefull, .values = values};
     void **wanted = make_buffers(arena, c->k), **got = make_buffers(arena, c->k);
     const char *why = interpret(arena, c->k, wanted, &scalars, c->first, c->last);
     if (why) {

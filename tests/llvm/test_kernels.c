@@ -56,7 +56,8 @@ static LoopId fit_operand(LoopKernel *k, LoopOp op, DType type, LoopId b) {
 }
 
 static void add_op(Test *t, LoopOp op, DType type) {
-    LoopKernel *k = new_kernel(t->arena, tg_arena_printf(t->arena, "%s_%s", tg_loop_op_info(op)->name, tg_dtype(type)->name));
+    LoopKernel *k =
+        new_kernel(t->arena, tg_arena_printf(t->arena, "%s_%s", tg_loop_op_info(op)->name, tg_dtype(type)->name));
     tg_loop_for(k, MODE_VECTOR, int64(k, 0), rows_of(k), CAPACITY);
     LoopId operands[3] = {0, 0, 0};
     for (int i = 0; i < tg_loop_op_info(op)->operands; i++)
@@ -88,7 +89,8 @@ static void all_ops(Test *t) {
 }
 
 static void add_conversion(Test *t, LoopOp op, DType from, DType to) {
-    const char *name = tg_arena_printf(t->arena, "%s_%s_%s", tg_loop_op_info(op)->name, tg_dtype(from)->name, tg_dtype(to)->name);
+    const char *name =
+        tg_arena_printf(t->arena, "%s_%s_%s", tg_loop_op_info(op)->name, tg_dtype(from)->name, tg_dtype(to)->name);
     LoopKernel *k = new_kernel(t->arena, name);
     tg_loop_for(k, MODE_VECTOR, int64(k, 0), int64(k, CAPACITY), CAPACITY);
     output(k, tg_loop_convert(k, op, input(k, from), to));
@@ -119,8 +121,8 @@ static void all_conversions(Test *t) {
 
 /* One reduction over `extent` elements in a loop of `mode`, its bound known or not; the result is stored. */
 static void add_reduction(Test *t, LoopOp op, DType type, LoopMode mode, int64_t extent, bool known) {
-    const char *name = tg_arena_printf(t->arena, "%s_%s_%d_%lld", tg_loop_op_info(op)->name, tg_dtype(type)->name, (int)mode,
-                                       (long long)extent);
+    const char *name = tg_arena_printf(t->arena, "%s_%s_%d_%lld", tg_loop_op_info(op)->name, tg_dtype(type)->name,
+                                       (int)mode, (long long)extent);
     LoopKernel *k = new_kernel(t->arena, name);
     uint32_t in = tg_loop_buffer(k, ROLE_IN, type, extent);
     uint32_t out = tg_loop_buffer(k, ROLE_OUT, op == LOOP_reduce_argmax ? DT_I32 : type, 1);
@@ -193,10 +195,11 @@ static void row_kernel(Test *t) {
         LoopKernel *k = tg_loop_kernel(t->arena, "row");
         uint32_t in = tg_loop_buffer(k, ROLE_IN, DT_F32, 3 * n), out = tg_loop_buffer(k, ROLE_OUT, DT_BF16, 3 * n);
         uint32_t row = tg_loop_buffer(k, ROLE_SCRATCH, DT_F32, n);
-        LoopId tile = tg_loop_for(k, MODE_TILE, int64(k, 0), int64(k, 3), 3), base = tg_loop_op(k, LOOP_imul, tile, int64(k, n), 0);
+        LoopId tile = tg_loop_for(k, MODE_TILE, int64(k, 0), int64(k, 3), 3),
+               base = tg_loop_op(k, LOOP_imul, tile, int64(k, n), 0);
         tg_loop_for(k, MODE_VECTOR, int64(k, 0), int64(k, n), n);
-        LoopId x = tg_loop_load(k, in, base, 1), finite = tg_loop_op(k, LOOP_flt, tg_loop_op(k, LOOP_fabs, x, 0, 0),
-                                                                     tg_loop_number(k, DT_F32, 1e9), 0);
+        LoopId x = tg_loop_load(k, in, base, 1),
+               finite = tg_loop_op(k, LOOP_flt, tg_loop_op(k, LOOP_fabs, x, 0, 0), tg_loop_number(k, DT_F32, 1e9), 0);
         LoopId clean = tg_loop_op(k, LOOP_select, finite, x, tg_loop_number(k, DT_F32, 0.5));
         tg_loop_store(k, row, int64(k, 0), 1, clean);
         LoopId most = tg_loop_op(k, LOOP_reduce_max, clean, 0, 0);
@@ -217,8 +220,10 @@ static void row_kernel(Test *t) {
 }
 
 static void strided(Test *t, DType type, int64_t stride) {
-    LoopKernel *k = new_kernel(t->arena, tg_arena_printf(t->arena, "stride_%s_%d", tg_dtype(type)->name, (int)stride + 9));
-    uint32_t in = tg_loop_buffer(k, ROLE_IN, type, 3 * CAPACITY + 1), out = tg_loop_buffer(k, ROLE_OUT, type, 3 * CAPACITY + 1);
+    LoopKernel *k =
+        new_kernel(t->arena, tg_arena_printf(t->arena, "stride_%s_%d", tg_dtype(type)->name, (int)stride + 9));
+    uint32_t in = tg_loop_buffer(k, ROLE_IN, type, 3 * CAPACITY + 1),
+             out = tg_loop_buffer(k, ROLE_OUT, type, 3 * CAPACITY + 1);
     tg_loop_for(k, MODE_VECTOR, int64(k, 0), rows_of(k), CAPACITY);
     LoopId start = int64(k, stride < 0 ? -stride * CAPACITY : 0);
     LoopId value = tg_loop_load(k, in, start, stride);
@@ -290,7 +295,8 @@ static void singles(Test *t) {
     uint32_t in = tg_loop_buffer(k, ROLE_IN, DT_F32, 3 * CAPACITY), out = tg_loop_buffer(k, ROLE_OUT, DT_F32, CAPACITY);
     LoopId i = tg_loop_for(k, MODE_VECTOR, int64(k, 5), int64(k, 6), 1);
     LoopId row = tg_loop_for(k, MODE_SERIAL, int64(k, 0), rows_of(k), CAPACITY);
-    LoopId sum = tg_loop_op(k, LOOP_reduce_sum, tg_loop_load(k, in, tg_loop_op(k, LOOP_imul, row, int64(k, 2), 0), 3), 0, 0);
+    LoopId sum =
+        tg_loop_op(k, LOOP_reduce_sum, tg_loop_load(k, in, tg_loop_op(k, LOOP_imul, row, int64(k, 2), 0), 3), 0, 0);
     tg_loop_end(k);
     tg_loop_store(k, out, int64(k, 1), 2, sum);
     tg_loop_store(k, out, i, 0, tg_loop_convert(k, LOOP_convert, i, DT_F32));

@@ -38,8 +38,14 @@ static TgPlan *small_plan(Arena *arena) {
     TgPlan *p = TG_ALLOC(arena, TgPlan, 1);
     p->arena_bytes = 64, p->kernel_count = 1, p->micro = 1, p->lanes = 1;
     p->buffer_count = 1, p->buffers = TG_ALLOC(arena, PlanBuffer, 1);
-    p->buffers[0] = (PlanBuffer){.name = "out", .class = PLAN_OUTPUT, .dtype = DT_F32, .rank = 1, .dims = {8}, .batch_axis = -1,
-                                 .bytes = 32, .lanes = 1};
+    p->buffers[0] = (PlanBuffer){.name = "out",
+                                 .class = PLAN_OUTPUT,
+                                 .dtype = DT_F32,
+                                 .rank = 1,
+                                 .dims = {8},
+                                 .batch_axis = -1,
+                                 .bytes = 32,
+                                 .lanes = 1};
     p->step_buffer_count = 1, p->step_buffers = TG_ALLOC(arena, PlanOperand, 1);
     p->step_count = 1, p->steps = TG_ALLOC(arena, PlanStep, 1);
     p->steps[0] = (PlanStep){.kind = STEP_KERNEL, .label = "const", .tiles = 1, .buffer_count = 1};
@@ -106,8 +112,8 @@ static bool same_files(Test *t, const char *a, const char *b) {
     char *x, *y;
     size_t m, n;
     const char *why;
-    return tg_file_read(t->arena, a, &x, &m, &why) == TG_OK && tg_file_read(t->arena, b, &y, &n, &why) == TG_OK && m == n &&
-           memcmp(x, y, n) == 0;
+    return tg_file_read(t->arena, a, &x, &m, &why) == TG_OK && tg_file_read(t->arena, b, &y, &n, &why) == TG_OK &&
+           m == n && memcmp(x, y, n) == 0;
 }
 
 static void missed_and_hit(Test *t) {
@@ -199,7 +205,7 @@ static void runs(Test *t) {
     CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-#define TEST(name) \
+#define TEST(name)                                                                                                     \
     static void test_##name(void) { with_test(name); }
 TEST(missed_and_hit)
 TEST(other_contents_miss)

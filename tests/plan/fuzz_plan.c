@@ -24,7 +24,8 @@ static void try_plan(Arena *arena, const uint8_t *data, size_t bytes) {
         return;
     Str text = tg_str(arena), again = tg_str(arena);
     tg_plan_print(&text, read);
-    if (tg_plan_write(&again, read) != TG_OK || again.length != PLAN_HEAD + bytes || memcmp(again.text, plan, again.length) != 0)
+    if (tg_plan_write(&again, read) != TG_OK || again.length != PLAN_HEAD + bytes ||
+        memcmp(again.text, plan, again.length) != 0)
         abort();
 }
 

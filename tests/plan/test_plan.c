@@ -9,9 +9,16 @@
 #include <string.h>
 
 static PlanBuffer buffer(const char *name, PlanBufferClass class, int64_t rows, int64_t columns, int64_t offset) {
-    return (PlanBuffer){.name = name, .class = class, .dtype = DT_F32, .rank = 2, .dims = {rows, columns},
-                        .batch_axis = class == PLAN_INPUT ? 0 : -1, .row_size = 1, .offset = offset,
-                        .bytes = rows * columns * 4, .lanes = 1};
+    return (PlanBuffer){.name = name,
+                        .class = class,
+                        .dtype = DT_F32,
+                        .rank = 2,
+                        .dims = {rows, columns},
+                        .batch_axis = class == PLAN_INPUT ? 0 : -1,
+                        .row_size = 1,
+                        .offset = offset,
+                        .bytes = rows * columns * 4,
+                        .lanes = 1};
 }
 
 static PlanOperand *operands(Arena *arena) {
@@ -23,9 +30,15 @@ static PlanOperand *operands(Arena *arena) {
 
 static PlanStep *steps(Arena *arena) {
     PlanStep *s = TG_ALLOC(arena, PlanStep, 2);
-    s[0] = (PlanStep){.kind = STEP_DOT, .label = "dot", .buffer_count = 3, .line_count = 1, .lines = {{"a.tg", 3, 4}},
-                      .bytes = 100, .flops = 0.1};
-    s[1] = (PlanStep){.kind = STEP_KERNEL, .label = "exp+\"sum\"\n", .index = 1, .tiles = 7, .buffer_first = 3, .buffer_count = 3};
+    s[0] = (PlanStep){.kind = STEP_DOT,
+                      .label = "dot",
+                      .buffer_count = 3,
+                      .line_count = 1,
+                      .lines = {{"a.tg", 3, 4}},
+                      .bytes = 100,
+                      .flops = 0.1};
+    s[1] = (PlanStep){
+        .kind = STEP_KERNEL, .label = "exp+\"sum\"\n", .index = 1, .tiles = 7, .buffer_first = 3, .buffer_count = 3};
     return s;
 }
 
@@ -45,18 +58,39 @@ static TgPlan *small_plan(Arena *arena) {
     p->step_buffer_count = 6, p->step_buffers = operands(arena);
     p->step_buffers[4].buffer = 3;
     p->dot_count = 1, p->dots = TG_ALLOC(arena, PlanDot, 1);
-    p->dots[0] = (PlanDot){.dtype = DT_F32, .out_dtype = DT_F32, .groups = 1, .m = 4, .n = 2, .k = 8, .a_m = 8, .a_k = 1,
-                           .b_k = 2, .b_n = 1, .out_m = 2, .rows_m = true, .pieces = 1, .tile_m = 4, .tile_n = 2};
+    p->dots[0] = (PlanDot){.dtype = DT_F32,
+                           .out_dtype = DT_F32,
+                           .groups = 1,
+                           .m = 4,
+                           .n = 2,
+                           .k = 8,
+                           .a_m = 8,
+                           .a_k = 1,
+                           .b_k = 2,
+                           .b_n = 1,
+                           .out_m = 2,
+                           .rows_m = true,
+                           .pieces = 1,
+                           .tile_m = 4,
+                           .tile_n = 2};
     p->func_count = 1, p->funcs = TG_ALLOC(arena, PlanFunc, 1);
-    p->funcs[0] = (PlanFunc){.kind = PLAN_MICRO, .name = "micro", .capacity = 4, .step_count = 2, .input_count = 1, .result_count = 1};
+    p->funcs[0] = (PlanFunc){
+        .kind = PLAN_MICRO, .name = "micro", .capacity = 4, .step_count = 2, .input_count = 1, .result_count = 1};
     p->input_count = 1, p->inputs = TG_ALLOC(arena, uint32_t, 1);
     p->result_count = 1, p->results = TG_ALLOC(arena, PlanResult, 1);
     p->results[0] = (PlanResult){.name = "loss", .buffer = 3};
     p->scalar_count = 1, p->scalars = TG_ALLOC(arena, PlanScalar, 1);
     p->scalars[0] = (PlanScalar){.name = "lr", .class = PLAN_SCALAR_SETTING, .value = 1e-3};
     p->field_count = 1, p->fields = TG_ALLOC(arena, PlanField, 1);
-    p->fields[0] = (PlanField){.name = "images", .reader = "idx", .path = "x.idx", .dtype = DT_U8, .rank = 1, .dims = {8},
-                               .bounded = true, .low = -1, .high = 10};
+    p->fields[0] = (PlanField){.name = "images",
+                               .reader = "idx",
+                               .path = "x.idx",
+                               .dtype = DT_U8,
+                               .rank = 1,
+                               .dims = {8},
+                               .bounded = true,
+                               .low = -1,
+                               .high = 10};
     p->split_count = 1, p->splits = TG_ALLOC(arena, PlanSplit, 1);
     p->splits[0] = (PlanSplit){.name = "train", .share = 0.8};
     p->setting_count = 1, p->settings = TG_ALLOC(arena, PlanSetting, 1);
@@ -109,7 +143,8 @@ static void round_trip(Arena *arena) {
 static void text_form(Arena *arena) {
     const char *text = printed(arena, small_plan(arena));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "buffer 3 sum f32[1, 1] at 256 bytes 4 lanes 4 of 64\n"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "step 1 kernel 1 tiles 7 (1, 3.current, 3.0) bytes=0 flops=0 \"exp+\\\"sum\\\"\\x0a\"\n"));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(text, "step 1 kernel 1 tiles 7 (1, 3.current, 3.0) bytes=0 flops=0 \"exp+\\\"sum\\\"\\x0a\"\n"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "step 0 dot 0 (0, 1, 2) bytes=1e+02 flops=0.1 \"dot\" a.tg:3:4\n"));
 }
 
@@ -189,11 +224,11 @@ static void check_finds(Arena *arena, TgPlan *plan, const char *reason) {
 }
 
 static void impossible_plans(Arena *arena) {
-#define BROKEN(change, reason)                \
-    do {                                      \
-        TgPlan *p = small_plan(arena);        \
-        change;                               \
-        check_finds(arena, p, reason);        \
+#define BROKEN(change, reason)                                                                                         \
+    do {                                                                                                               \
+        TgPlan *p = small_plan(arena);                                                                                 \
+        change;                                                                                                        \
+        check_finds(arena, p, reason);                                                                                 \
     } while (0)
     BROKEN(p->buffers[0].offset = 960, "past the arena");
     BROKEN(p->buffers[0].offset = 65, "offset 65");
@@ -218,7 +253,7 @@ static void impossible_plans(Arena *arena) {
 #undef BROKEN
 }
 
-#define TEST(name) \
+#define TEST(name)                                                                                                     \
     static void test_##name(void) { with_arena(name); }
 TEST(round_trip)
 TEST(text_form)
