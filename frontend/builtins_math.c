@@ -270,9 +270,15 @@ Value builtin_attention(Lower *l, Env *env, const Ast *call, Value *arguments, i
     Attr attr = {.list = {{&causal, 1}}, .number = lower_number(scale)};
     NodeId operands[4] = {arguments[0].tensor->node, arguments[1].tensor->node, arguments[2].tensor->node};
     bool masked = arguments[5].kind != VAL_NONE;
-    if (masked && !tensor_operand(l, call, &arguments[5], "attention"))
-        return lower_error_value();
-    if (masked)
-        operands[3] = arguments[5].tensor->node;
+    if (masked) {
+        Type mask = {.dtype = DT_BOOL}, key = *lower_type(l, arguments[1]);
+        if (key.rank != query->rank)
+            return lower_fail(l, call->loc, "'attention' of %s and %s", lower_show(l, arguments[0]), lower_show(l, arguments[1]));
+        for (uint32_t i = 0; i + 3u < query->rank; i++)
+            mask.dims[mask.rank++] = query->dims[i];
+        mask.dims[mask.rank++] = query->dims[query->rank - 2];
+        mask.dims[mask.rank++] = key.dims[key.rank - 2];
+        operands[3] = lower_filled(l, call, arguments[5], &mask);
+    }
     return lower_tensor(l, lower_emit(l, call, OP_attention, &attr, operands, masked ? 4 : 3, 0), arguments[0].tensor);
 }

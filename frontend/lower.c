@@ -152,7 +152,7 @@ static bool lower_once(Lower *l) {
     l->user_loc = (Loc){0};
     l->path = l->setting = NULL;
     l->initial = NULL;
-    l->depth = 0;
+    l->depth = l->eval_depth = 0;
     l->std_env = unit_env(l, l->std, NULL);
     l->file_env = unit_env(l, l->unit, l->std_env);
     l->func = scratch(l);

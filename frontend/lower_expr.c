@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { MAX_EVAL_DEPTH = 3000 }; /* what the stack holds, sanitizers included */
+
 bool lower_force(Lower *l, Value *value) {
     if (!value->runtime)
         return true;
@@ -265,10 +267,14 @@ Value lower_eval(Lower *l, Env *env, const Ast *ast) {
         l->shown = false;
         return ast->kind == AST_ERROR ? lower_error_value() : lower_fail(l, ast->loc, "this is no expression");
     }
+    if (l->eval_depth >= MAX_EVAL_DEPTH)
+        return lower_fail(l, ast->loc, "expressions and calls are nested too deep here");
     Loc before = l->user_loc;
     if (!lower_in_std(l, ast->loc))
         l->user_loc = ast->loc;
+    l->eval_depth++;
     Value value = rules[ast->kind](l, env, ast);
+    l->eval_depth--;
     l->user_loc = before;
     return value;
 }

@@ -178,6 +178,7 @@ typedef struct Lower {
     const char *setting;       /* path of the setting that is evaluated, or NULL */
     const Type *initial;       /* type that an initialiser must give, or NULL */
     uint32_t depth;            /* of calls */
+    uint32_t eval_depth;       /* of expressions, over all calls */
     uint32_t trace;            /* notes of calls below the last error */
     const Ast *last_trace;     /* the call that was looked at last for them */
     bool shown;                /* the last error was printed, so may its notes be */
