@@ -149,10 +149,10 @@ static Status link_program(Workshop *w) {
 static Status build_in(Workshop *w, const LlvmRequest *request, char **program, size_t *bytes) {
     const LlvmModule *llvm;
     const char *why;
-    TG_TRY(open_workshop(w));
     TG_TRY(tg_llvm_open(w->arena, w->diags, &llvm));
     Str object = tg_str(w->arena);
     TG_TRY(llvm->object(w->arena, w->diags, request, &object));
+    TG_TRY(open_workshop(w));
     TG_TRY(write_whole(w->diags, w->arena->host, w->object, 0600, object.text, object.length));
     TG_TRY(link_program(w));
     Status status = tg_file_read(w->arena, w->program, program, bytes, &why);
