@@ -25,7 +25,7 @@ void tg_lower_columns_size(Lower *l, Nest *nest) {
     int64_t block = (BLOCK_WORK / length + LOOP_LANES - 1) / LOOP_LANES * LOOP_LANES;
     block = block < LOOP_LANES ? LOOP_LANES : block;
     nest->block = block < nest->width ? block : nest->width;
-    nest->units = nest->rows * blocks(nest);
+    nest->units = nest->width ? nest->rows * blocks(nest) : 0;
     nest->work = nest->block * length;
 }
 
