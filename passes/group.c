@@ -200,10 +200,11 @@ static Reduction reduction_of(const Grouper *g, const Node *node) {
     return r;
 }
 
+/* Itself, or through a view of a row scalar. */
 static bool reads_member(const Grouper *g, const Node *node, uint32_t group) {
     for (uint32_t i = 0; i < node->operand_count; i++) {
         NodeId operand = tg_operand(g->func, node, i);
-        if (g->out->place[operand] == PLACE_GROUP && g->out->group[operand] == group)
+        if (g->home[operand] == group + 1 || (g->out->place[operand] == PLACE_GROUP && g->out->group[operand] == group))
             return true;
     }
     return false;
