@@ -111,11 +111,21 @@ void tg_ast_print(Str *to, const Ast *ast);
    `if`. Reports and returns TG_MODEL on errors. */
 TG_CHECKED Status tg_sema(Arena *arena, Diags *diags, const Unit *unit, const Unit *std);
 
+/* What a statement, an argument or a name bound by one is. */
+typedef struct SeenShape {
+    Loc loc;
+    const char *name;  /* NULL: what is returned */
+    const char *shape; /* "f32[B, 64]", "{ h: f32[B, 8], c: f32[B, 8] }" */
+    bool objective;    /* of the objective in training, no other function of the graph */
+} SeenShape;
+
 /* What the command line adds. */
 typedef struct LowerOptions {
     const char *const *sets; /* NAME=VALUE */
     uint32_t set_count;
     bool fold;
+    void (*see)(void *context, const SeenShape *shape); /* NULL, or called for all shapes of the user's files, as they come */
+    void *see_context;
 } LowerOptions;
 
 struct Graph;

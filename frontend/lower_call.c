@@ -209,6 +209,7 @@ Value lower_call_bound(Lower *l, const Closure *closure, Env *arguments, const A
     l->setting = NULL;
     l->depth++;
     l->shown = false;
+    lower_see_arguments(l, closure, arguments);
     Value result;
     bool returned = false;
     bool ok = lower_block(l, lower_env(l, arguments), closure->ast->kid[2], &result, &returned) &&

@@ -348,6 +348,7 @@ bool lower_block(Lower *l, Env *env, const Ast *block, Value *result, bool *retu
         l->user_loc = before;
         if (!ok)
             return false;
+        lower_see_statement(l, env, statement, *result);
     }
     return true;
 }

@@ -251,6 +251,11 @@ bool lower_block(Lower *l, Env *env, const Ast *block, Value *result, bool *retu
 bool lower_bind_names(Lower *l, Env *env, const Ast *names, Value value, Loc loc, const char *role);
 bool lower_iterate(Lower *l, Env *env, const Ast *iterated, ListValue *items);
 
+/* ---- LowerOptions.see (lower_see.c) ---- */
+
+void lower_see_statement(Lower *l, Env *env, const Ast *statement, Value result);
+void lower_see_arguments(Lower *l, const Closure *closure, const Env *arguments);
+
 /* ---- calls (lower_call.c) ---- */
 
 Value lower_call(Lower *l, Env *env, const Ast *call);
