@@ -58,8 +58,12 @@ static LoopId power_of_two(LoopKernel *k, LoopId n) {
     return bits(k, two(k, LOOP_shl, two(k, LOOP_iadd, n, i32(k, 127)), i32(k, 23)), DT_F32);
 }
 
+/* NaN stays; selects of this form are one machine instruction each, fmax is several. */
+static LoopId at_least(LoopKernel *k, LoopId x, LoopId low) { return choose(k, two(k, LOOP_flt, x, low), low, x); }
+static LoopId at_most(LoopKernel *k, LoopId x, LoopId high) { return choose(k, two(k, LOOP_fgt, x, high), high, x); }
+
 static LoopId clamped(LoopKernel *k, LoopId x, double low, double high) {
-    return two(k, LOOP_fmin, two(k, LOOP_fmax, x, f32(k, low)), f32(k, high));
+    return at_most(k, at_least(k, x, f32(k, low)), f32(k, high));
 }
 
 /* What 1 + r rounds away goes into the small part; the scale in two steps: results may be denormal, or pass 2^128. */
@@ -127,7 +131,7 @@ LoopId scalar_erf(LoopKernel *k, DType type, LoopId x) {
         return tg_loop_libm(k, "erf", x, 0);
     LoopId square = two(k, LOOP_fmul, x, x), size = one(k, LOOP_fabs, x);
     LoopId small = fma_(k, polynomial(k, DT_F32, square, ERF_SMALL, COUNT(ERF_SMALL)), x, x);
-    LoopId t = two(k, LOOP_fmin, size, f32(k, 4.05));
+    LoopId t = at_most(k, size, f32(k, 4.05));
     LoopId power = fma_(k, polynomial(k, DT_F32, t, ERF_LARGE, COUNT(ERF_LARGE)), t, one(k, LOOP_fneg, t));
     LoopId large = with_sign(k, two(k, LOOP_fsub, f32(k, 1), exp_f32(k, power)), x);
     return choose(k, two(k, LOOP_flt, size, f32(k, 0.925)), small, large);
@@ -322,7 +326,7 @@ LoopId scalar_pow(LoopKernel *k, DType type, LoopId x, LoopId y) {
         return tg_loop_libm(k, "pow", x, y);
     LoopId zero = f32(k, 0), plus = f32(k, 1), infinite = f32(k, (double)INFINITY), size = one(k, LOOP_fabs, x);
     LoopId exponent = two(k, LOOP_fmul, log2_f64(k, to(k, size, DT_F64)), to(k, y, DT_F64));
-    exponent = two(k, LOOP_fmin, two(k, LOOP_fmax, exponent, f64(k, -300)), f64(k, 300));
+    exponent = at_most(k, at_least(k, exponent, f64(k, -300)), f64(k, 300));
     LoopId value = to(k, exp2_f64(k, exponent), DT_F32);
 
     LoopId at_zero = two(k, LOOP_feq, size, zero);
