@@ -14,6 +14,7 @@ typedef struct FuncPlan {
     uint32_t frame;        /* 1 + its index in Planner.funcs */
     uint32_t step;         /* of this function, from 1 */
     PlanOperand *where;    /* per node */
+    NodeId *written_as;    /* per dot: the transpose in whose order it writes, or 0 */
     uint32_t *made_at;     /* per node that a step writes: the step that will */
     uint32_t *last_read;   /* per persistent buffer: the last step that reads its old value */
     int64_t *target;       /* per node that a step writes: 1 + buffer to write to, or 0 */
@@ -21,9 +22,9 @@ typedef struct FuncPlan {
 
 static const Node *node_at(const FuncPlan *f, NodeId id) { return tg_node(f->func, id); }
 
-/* What holds the bytes of `id`: reshapes are the same memory. */
+/* What holds the bytes of `id`: reshapes are the same memory, and so is a transpose, which a dot has written in its order. */
 static NodeId base_of(const FuncPlan *f, NodeId id) {
-    while (node_at(f, id)->op == OP_reshape)
+    while (node_at(f, id)->op == OP_reshape || node_at(f, id)->op == OP_transpose)
         id = tg_operand(f->func, node_at(f, id), 0);
     return id;
 }
@@ -39,6 +40,8 @@ static void number_steps(FuncPlan *f) {
     for (NodeId id = 1; id < f->func->nodes.count; id++) {
         const Node *node = node_at(f, id);
         bool runs = node->op == OP_call || tg_op((Op)node->op)->fuse == FUSE_library;
+        if (node->op == OP_transpose)
+            f->written_as[tg_operand(f->func, node, 0)] = id;
         if (node->op == OP_result)
             f->made_at[id] = f->made_at[tg_operand(f->func, node, 0)];
         if (!runs)
@@ -219,15 +222,17 @@ static Status plan_call(FuncPlan *f, NodeId id) {
 static Status plan_dot(FuncPlan *f, NodeId id) {
     const Node *node = node_at(f, id);
     const Graph *graph = f->p->graph;
+    const Node *transpose = f->written_as[id] ? node_at(f, f->written_as[id]) : NULL;
     DotGeometry g;
-    (void)tg_dot_geometry(graph, f->func, node, f->capacity, &g);
+    (void)tg_dot_geometry(graph, f->func, node, transpose, f->capacity, &g);
     int64_t split = node->attr->list[4].count ? node->attr->list[4].at[0] : 1;
     PlanDot dot = {
         .dtype = type_of(f, tg_operand(f->func, node, 0))->dtype, .out_dtype = type_of(f, id)->dtype,
-        .groups = g.groups, .m = g.m, .n = g.n, .k = g.k,
-        .a_group = g.a_group, .a_m = g.a_m, .a_k = g.a_k, .b_group = g.b_group, .b_k = g.b_k, .b_n = g.b_n,
-        .out_group = g.m * g.n, .out_m = g.n, .bias = node->operand_count == 3, .rows_m = g.rows_m, .rows_k = g.rows_k,
-        .pieces = g.rows_k && split > 1 ? split : 1,
+        .groups = g.groups, .inner = g.inner, .m = g.m, .n = g.n, .k = g.k,
+        .a_group = g.a.group, .a_inner = g.a.inner, .a_m = g.a_m, .a_k = g.a_k,
+        .b_group = g.b.group, .b_inner = g.b.inner, .b_k = g.b_k, .b_n = g.b_n,
+        .out_group = g.out.group, .out_inner = g.out.inner, .out_m = g.out_m,
+        .bias = node->operand_count == 3, .rows_m = g.rows_m, .rows_k = g.rows_k, .pieces = g.rows_k && split > 1 ? split : 1,
     };
     DnnChoice choice = tg_dnn_variant(&dot);
     dot.variant = choice.variant, dot.tile_m = choice.tile_m, dot.tile_n = choice.tile_n;
@@ -323,6 +328,7 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
     uint32_t count = func->nodes.count;
     FuncPlan f = {.p = p, .func = func, .capacity = capacity, .frame = p->funcs.count + 1};
     f.where = TG_ALLOC(p->arena, PlanOperand, count);
+    f.written_as = TG_ALLOC(p->arena, NodeId, count);
     f.made_at = TG_ALLOC(p->arena, uint32_t, count);
     f.target = TG_ALLOC(p->arena, int64_t, count);
     f.last_read = TG_ALLOC(p->arena, uint32_t, p->graph->buffers.count + 1);

@@ -4,16 +4,25 @@
 
 #include "ir/graph.h"
 
-/* Sizes for `rows` records, strides in elements; the result is contiguous [groups, m, n]. */
+/* Group g = o * inner + i lies o * x_group + i * x_inner elements into operand x. */
+typedef struct DotStrides {
+    int64_t group, inner;
+} DotStrides;
+
+/* Sizes for `rows` records, strides in elements. */
 typedef struct DotGeometry {
-    int64_t groups, m, n, k;
-    int64_t a_group, a_m, a_k, b_group, b_k, b_n;
-    bool rows_groups, rows_m, rows_k; /* which size holds B; n never does unless rows_n */
-    bool rows_n;
+    int64_t groups, inner, m, n, k; /* inner divides groups; 1: one stride walks all groups */
+    DotStrides a, b, out;
+    int64_t a_m, a_k, b_k, b_n, out_m; /* n of the result has stride 1 */
+    bool rows_m, rows_k;               /* which size holds B, if not groups */
 } DotGeometry;
 
-/* Which operands have dimensions that no one stride describes, or no unit stride: 0 none, 1 the first, 2 the second, 3 both. */
-int tg_dot_geometry(const Graph *graph, const Func *func, const Node *dot, int64_t rows, DotGeometry *geometry);
+/* What no such strides describe: the first operand, the second, the result in the order that `transpose` gives it. */
+enum { DOT_IRREGULAR_A = 1, DOT_IRREGULAR_B = 2, DOT_IRREGULAR_OUT = 4 };
+
+/* `transpose`: the node that reads the dot and says in which order the result is written, or NULL. Returns DOT_IRREGULAR_ bits. */
+int tg_dot_geometry(const Graph *graph, const Func *func, const Node *dot, const Node *transpose, int64_t rows,
+                    DotGeometry *geometry);
 
 /* Axes of `type` in none of the two lists, ascending; returns how many. */
 uint32_t tg_free_axes(const Type *type, Ints batch, Ints contract, int64_t out[TG_MAX_RANK]);

@@ -60,3 +60,17 @@ void tg_copy_func(Arena *arena, Builder *b, const Graph *graph, const Func *from
     tg_copy_run(&copy);
     tg_copy_results(&copy);
 }
+
+Status tg_copy_replacing(PassContext *context, const Graph *graph, const Func *from, Graph *out,
+                         NodeId (*replace)(void *, const Copy *, NodeId, const NodeId *), void *replace_context) {
+    Builder b = tg_builder(out, tg_func_new(out, from->kind, from->name), context->fold);
+    b.func->args = from->args;
+    Copy copy = tg_copy(context->arena, &b, graph, from);
+    copy.replace = replace;
+    copy.context = replace_context;
+    for (uint32_t i = 0; i < from->results.count; i++)
+        tg_copy_need(&copy, from->results.at[i].node);
+    tg_copy_run(&copy);
+    tg_copy_results(&copy);
+    return tg_builder_status(&b, context->diags);
+}

@@ -2,7 +2,7 @@
 #ifndef TG_COPY_H
 #define TG_COPY_H
 
-#include "ir/build.h"
+#include "passes/pass.h"
 
 /* A copy of (part of) `from` into the builder's function. map[n] is node n's copy, 0 while it has none; a pass that wants another
    value in a node's place sets map[n] first, or gives it as `replace` meets the node. */
@@ -26,6 +26,10 @@ void tg_copy_run(Copy *copy);
 void tg_copy_results(Copy *copy);
 /* All of a function: what its results need. */
 void tg_copy_func(Arena *arena, Builder *b, const Graph *graph, const Func *from);
+
+/* A pass over one function that replaces single nodes: adds to `out` the copy of `from`, with `replace` as in Copy. */
+TG_CHECKED Status tg_copy_replacing(PassContext *context, const Graph *graph, const Func *from, Graph *out,
+                                    NodeId (*replace)(void *, const Copy *, NodeId, const NodeId *), void *replace_context);
 
 /* The node's operands in the copy. `out` has room for operand_count. */
 void tg_copy_operands(const Copy *copy, const Node *node, NodeId *out);

@@ -31,10 +31,13 @@ static NodeId in_memory(Fuser *f, NodeId id) {
         return f->value[id];
     const Node *node = tg_node(f->from, id);
     f->b.locs = node->locs;
-    if (f->grouping->place[id] == PLACE_ALIAS)
-        f->value[id] = tg_reshape(&f->b, in_memory(f, tg_operand(f->from, node, 0)), node->type);
-    else if (f->grouping->place[id] == PLACE_MEMORY)
+    if (f->grouping->place[id] == PLACE_ALIAS) {
+        NodeId operand = in_memory(f, tg_operand(f->from, node, 0));
+        f->b.locs = node->locs;
+        f->value[id] = tg_build_like(&f->b, f->in, f->from, id, &operand);
+    } else if (f->grouping->place[id] == PLACE_MEMORY) {
         f->value[id] = tg_build_like(&f->b, f->in, f->from, id, NULL);
+    }
     return f->value[id];
 }
 

@@ -6,6 +6,7 @@
 #include "passes/group.h"
 
 #include "ir/base/map.h"
+#include "ir/dot.h"
 
 #include <string.h>
 
@@ -18,6 +19,7 @@ typedef struct Grouper {
     bool fuse;
     Grouping *out;
     bool *needed, *memory; /* memory: must be in memory */
+    uint32_t *readers;     /* nodes and results that read it */
     uint32_t *ready;   /* 2 x the step that makes it readable; + 1: not inside that step's own group */
     uint32_t *home;    /* inlined views of a group's row scalars: 1 + the group */
     uint32_t *inlined; /* ops that an inlined node repeats */
@@ -68,6 +70,8 @@ static void mark_memory(Grouper *g) {
     const Func *func = g->func;
     for (uint32_t i = 0; i < func->results.count; i++)
         g->needed[func->results.at[i].node] = g->memory[func->results.at[i].node] = true;
+    for (uint32_t i = 0; i < func->results.count; i++)
+        g->readers[func->results.at[i].node]++;
     for (NodeId id = func->nodes.count - 1; id > 0; id--) {
         const Node *node = tg_node(func, id);
         if (!g->needed[id])
@@ -79,6 +83,7 @@ static void mark_memory(Grouper *g) {
         for (uint32_t i = 0; i < node->operand_count; i++) {
             NodeId operand = tg_operand(func, node, i);
             g->needed[operand] = true;
+            g->readers[operand]++;
             g->memory[operand] |= kind == FUSE_library || kind == FUSE_alone || views ||
                                   (!g->fuse && fuse_kind(tg_node(func, operand)) != FUSE_leaf);
         }
@@ -122,9 +127,18 @@ static uint32_t view_home(const Grouper *g, NodeId id, const Node *node) {
     return home;
 }
 
+/* A transpose that alone reads a dot is the order in which the dot is written. */
+static bool is_written_order(const Grouper *g, const Node *node) {
+    NodeId operand = tg_operand(g->func, node, 0);
+    const Node *dot = tg_node(g->func, operand);
+    DotGeometry geometry;
+    return node->op == OP_transpose && g->fuse && dot->op == OP_dot && g->readers[operand] == 1 &&
+           tg_dot_geometry(g->graph, g->func, dot, node, g->graph->training.micro, &geometry) == 0;
+}
+
 static void place_view(Grouper *g, NodeId id, const Node *node) {
     NodeId operand = tg_operand(g->func, node, 0);
-    if (node->op == OP_reshape && (g->memory[id] || lies_in_memory(g, operand))) {
+    if (is_written_order(g, node) || (node->op == OP_reshape && (g->memory[id] || lies_in_memory(g, operand)))) {
         g->out->place[id] = PLACE_ALIAS;
         g->ready[id] = g->ready[operand] | (group_of(g, operand) != NULL);
         return;
@@ -307,7 +321,7 @@ static void place(Grouper *g, NodeId id) {
             *where = PLACE_INLINE;
         break;
     case FUSE_view:
-        if (node->op == OP_reshape || (!g->memory[id] && g->fuse))
+        if (node->op == OP_reshape || (!g->memory[id] && g->fuse) || is_written_order(g, node))
             place_view(g, id, node);
         else
             place_member(g, id, node);
@@ -372,7 +386,7 @@ Grouping tg_group(Arena *arena, const Graph *graph, const Func *func, bool fuse)
     };
     Grouper g = {
         .arena = arena, .graph = graph, .func = func, .fuse = fuse, .out = &out,
-        .needed = TG_ALLOC(arena, bool, count), .memory = TG_ALLOC(arena, bool, count),
+        .readers = TG_ALLOC(arena, uint32_t, count), .needed = TG_ALLOC(arena, bool, count), .memory = TG_ALLOC(arena, bool, count),
         .ready = TG_ALLOC(arena, uint32_t, count), .home = TG_ALLOC(arena, uint32_t, count),
         .inlined = TG_ALLOC(arena, uint32_t, count), .by_shape = tg_map(arena),
     };

@@ -8,7 +8,7 @@ typedef enum Place {
     PLACE_UNUSED,
     PLACE_MEMORY,  /* an argument or a buffer */
     PLACE_LIBRARY, /* a node of its own at kernel level */
-    PLACE_ALIAS,   /* a reshape of something in memory: the same bytes */
+    PLACE_ALIAS,   /* the same bytes as its operand: a reshape, or the order in which a dot is written */
     PLACE_INLINE,  /* computed again in every kernel that reads it */
     PLACE_GROUP,   /* a member of a group */
 } Place;

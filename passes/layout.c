@@ -1,4 +1,4 @@
-/* layout: an operand of a dot whose axes no single stride walks is transposed first, to [batch, free, contracted]. A pass of its
+/* layout: an operand of a dot whose axes no stride walks is transposed first, to [batch, free, contracted]. A pass of its
    own, so that fusion sees the transpose as any other value. */
 #include "passes/passes.h"
 
@@ -15,7 +15,7 @@ static NodeId regular_dot(void *context, const Copy *copy, NodeId id, const Node
     Arena *arena = context;
     const Node *node = tg_node(copy->from, id);
     DotGeometry geometry;
-    int irregular = node->op == OP_dot ? tg_dot_geometry(copy->graph, copy->from, node, copy->graph->training.micro, &geometry) : 0;
+    int irregular = node->op == OP_dot ? tg_dot_geometry(copy->graph, copy->from, node, NULL, copy->graph->training.micro, &geometry) : 0;
     if (irregular == 0)
         return 0;
     Attr attr = *node->attr;
@@ -42,18 +42,7 @@ static NodeId regular_dot(void *context, const Copy *copy, NodeId id, const Node
 
 Status run_layout(PassContext *context, const Graph *in, Graph **out) {
     *out = tg_graph_like(context->arena, in, in->level);
-    for (uint32_t f = 0; f < in->funcs.count; f++) {
-        const Func *from = in->funcs.at[f];
-        Builder b = tg_builder(*out, tg_func_new(*out, from->kind, from->name), context->fold);
-        b.func->args = from->args;
-        Copy copy = tg_copy(context->arena, &b, in, from);
-        copy.replace = regular_dot;
-        copy.context = context->arena;
-        for (uint32_t i = 0; i < from->results.count; i++)
-            tg_copy_need(&copy, from->results.at[i].node);
-        tg_copy_run(&copy);
-        tg_copy_results(&copy);
-        TG_TRY(tg_builder_status(&b, context->diags));
-    }
+    for (uint32_t f = 0; f < in->funcs.count; f++)
+        TG_TRY(tg_copy_replacing(context, in, in->funcs.at[f], *out, regular_dot, context->arena));
     return TG_OK;
 }

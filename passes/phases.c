@@ -4,13 +4,14 @@
    without copies too. autodiff adds the gradients to the objective. optimizer follows, since clipping and the gate read
    gradients. A second simplify cleans what the gradient rules left (transposed results, double casts). batch cuts the joint
    graph into the step's functions: it must see forward and backward together, to know which sums must be known before which
-   rows. clean drops what no function needs after the cut. layout makes operands of dots regular while a
+   rows. attention stays one node until then, so that its
+   gradients share what they have in common in one function; clean simplifies it and drops what no function needs after the cut. layout makes operands of dots regular while a
    transpose is still a node that fusion can place. fuse is last: a kernel never crosses a function. */
 #include "passes/passes.h"
 
 #include <string.h>
 
-static const char *const order[] = {"simplify", "autodiff", "optimizer", "simplify", "batch", "clean", "layout", "fuse"};
+static const char *const order[] = {"simplify", "autodiff", "optimizer", "simplify", "batch", "attention", "clean", "layout", "fuse"};
 
 Status tg_phases_run(PassContext *context, const PassOptions *options, const char *until, const Graph *in, Graph **out) {
     Str names = tg_str(context->arena);

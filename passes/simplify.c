@@ -1,5 +1,4 @@
-/* simplify: rewrites that keep every value's bits. clean: the same copy without rewrites, for what a cut left behind. Both drop
-   nodes that no result needs.
+/* simplify: rewrites that keep every value's bits, and no node that no result needs. clean: the same at graph@step.
 
    dot(transpose(x), y)       -> dot(x, y) over the axes of x, where the free axes keep their order
    transpose(dot(x, y))       -> dot(y, x), where the transpose only swaps the free axes of x with those of y */
@@ -134,13 +133,4 @@ Status run_simplify(PassContext *context, const Graph *in, Graph **out) {
     return TG_OK;
 }
 
-Status run_clean(PassContext *context, const Graph *in, Graph **out) {
-    *out = tg_graph_like(context->arena, in, in->level);
-    for (uint32_t f = 0; f < in->funcs.count; f++) {
-        const Func *from = in->funcs.at[f];
-        Builder b = tg_builder(*out, tg_func_new(*out, from->kind, from->name), context->fold);
-        tg_copy_func(context->arena, &b, in, from);
-        TG_TRY(tg_builder_status(&b, context->diags));
-    }
-    return TG_OK;
-}
+Status run_clean(PassContext *context, const Graph *in, Graph **out) { return run_simplify(context, in, out); }

@@ -68,16 +68,18 @@ typedef struct PlanOperand {
     int64_t byte_offset; /* a view that begins inside the buffer */
 } PlanOperand;
 
-/* out[g][m][n] = sum over k of a[g][m][k] * b[g][k][n] (+ bias[n]); strides in elements. A `rows_m` dot has B in m,
+/* out[g][m][n] = sum over k of a[g][m][k] * b[g][k][n] (+ bias[n]); strides in elements. Group g = o * inner + i of operand x
+   begins at o * x_group + i * x_inner. A `rows_m` dot has B in m,
    `rows_k` in k: sizes are for the capacity. K is cut into `pieces` equal parts, each one library call into scratch [pieces][g][m][n], added
    in a binary tree (neighbours first). One task is one library call of tile_m x tile_n. */
 typedef struct PlanDot {
     DType dtype, out_dtype;
     int64_t groups, m, n, k;
-    int64_t a_group, a_m, a_k, b_group, b_k, b_n, out_group, out_m; /* out_n is 1 */
+    int64_t inner; /* divides groups */
+    int64_t a_group, a_inner, a_m, a_k, b_group, b_inner, b_k, b_n, out_group, out_inner, out_m; /* out_n is 1 */
     bool bias, rows_m, rows_k;
     int64_t pieces, tile_m, tile_n;
-    uint32_t variant; /* row of codegen/dnn.def */
+    uint32_t variant; /* DnnVariant of ir/plan/dnn.h */
 } PlanDot;
 
 typedef enum PlanFuncKind {
@@ -169,6 +171,11 @@ TG_CHECKED Status tg_plan_check(Arena *arena, const TgPlan *plan, const char **w
 TG_CHECKED Status tg_plan_write(Str *to, const TgPlan *plan);
 TG_CHECKED Status tg_plan_read(Arena *arena, const void *data, size_t bytes, TgPlan **plan, const char **why);
 void tg_plan_print(Str *to, const TgPlan *plan);
+
+/* Elements from the start of an operand to its group `g`. */
+static inline int64_t tg_dot_group(const PlanDot *dot, int64_t g, int64_t group, int64_t inner) {
+    return g / dot->inner * group + g % dot->inner * inner;
+}
 
 static inline void *tg_plan_address(const PlanBuffer *buffer, char *arena, int64_t lane) {
     return arena + buffer->offset + lane * buffer->lane_bytes;

@@ -60,11 +60,11 @@ static void check_operand(Checker *c, uint32_t index) {
 }
 
 /* Elements of `strides` steps over `sizes` lie inside the operand. */
-static void check_reach(Checker *c, uint32_t step, const PlanOperand *o, DType dtype, const int64_t sizes[3],
-                        const int64_t strides[3]) {
+static void check_reach(Checker *c, uint32_t step, const PlanOperand *o, DType dtype, const int64_t sizes[4],
+                        const int64_t strides[4]) {
     int64_t last = 0;
     bool fits = true;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         int64_t reach;
         if (sizes[i] == 0)
             return;
@@ -86,15 +86,20 @@ static void check_dot_step(Checker *c, uint32_t index) {
     if (c->why)
         return;
     const PlanOperand *o = &c->plan->step_buffers[s->buffer_first];
-    check_reach(c, index, &o[0], d->dtype, (int64_t[]){d->groups, d->m, d->k}, (int64_t[]){d->a_group, d->a_m, d->a_k});
-    check_reach(c, index, &o[1], d->dtype, (int64_t[]){d->groups, d->k, d->n}, (int64_t[]){d->b_group, d->b_k, d->b_n});
-    check_reach(c, index, &o[2 + d->bias], d->out_dtype, (int64_t[]){d->groups, d->m, d->n},
-                (int64_t[]){d->out_group, d->out_m, 1});
+    int64_t outer = d->groups / d->inner;
+    check_reach(c, index, &o[0], d->dtype, (int64_t[]){outer, d->inner, d->m, d->k},
+                (int64_t[]){d->a_group, d->a_inner, d->a_m, d->a_k});
+    check_reach(c, index, &o[1], d->dtype, (int64_t[]){outer, d->inner, d->k, d->n},
+                (int64_t[]){d->b_group, d->b_inner, d->b_k, d->b_n});
+    check_reach(c, index, &o[2 + d->bias], d->out_dtype, (int64_t[]){outer, d->inner, d->m, d->n},
+                (int64_t[]){d->out_group, d->out_inner, d->out_m, 1});
 }
 
 static void check_dot(Checker *c, uint32_t index) {
     const PlanDot *d = &c->plan->dots[index];
     require(c, d->groups >= 0 && d->m >= 0 && d->n >= 0 && d->k >= 0, "dot %u has a negative size", index);
+    require(c, d->inner >= 1 && d->groups % d->inner == 0, "dot %u has %lld groups in runs of %lld", index,
+            (long long)d->groups, (long long)d->inner);
     require(c, d->pieces >= 1 && d->k % d->pieces == 0, "dot %u has %lld pieces", index, (long long)d->pieces);
     require(c, d->tile_m >= 1 && d->tile_n >= 1, "dot %u has tiles of %lld x %lld", index, (long long)d->tile_m,
             (long long)d->tile_n);

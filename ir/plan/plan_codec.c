@@ -48,6 +48,8 @@ static const CodecField dot_fields[] = {
     F(PlanDot, a_k, I64),        F(PlanDot, b_group, I64),
     F(PlanDot, b_k, I64),        F(PlanDot, b_n, I64),
     F(PlanDot, out_group, I64),  F(PlanDot, out_m, I64),
+    F(PlanDot, inner, I64),      F(PlanDot, a_inner, I64),
+    F(PlanDot, b_inner, I64),    F(PlanDot, out_inner, I64),
     F(PlanDot, bias, BOOL),      F(PlanDot, rows_m, BOOL),
     F(PlanDot, rows_k, BOOL),    F(PlanDot, pieces, I64),
     F(PlanDot, tile_m, I64),     F(PlanDot, tile_n, I64),

@@ -72,11 +72,13 @@ static void print_operand(Str *to, const TgPlan *plan, const PlanOperand *o) {
 }
 
 static void print_dot(Str *to, const PlanDot *d, uint32_t index) {
-    tg_str_printf(to, "dot %u %s -> %s %" PRId64 " x [%" PRId64 ", %" PRId64 ", %" PRId64 "]", index,
-                  tg_dtype(d->dtype)->name, tg_dtype(d->out_dtype)->name, d->groups, d->m, d->n, d->k);
-    tg_str_printf(
-        to, " a %" PRId64 ",%" PRId64 ",%" PRId64 " b %" PRId64 ",%" PRId64 ",%" PRId64 " out %" PRId64 ",%" PRId64,
-        d->a_group, d->a_m, d->a_k, d->b_group, d->b_k, d->b_n, d->out_group, d->out_m);
+    tg_str_printf(to, "dot %u %s -> %s %" PRId64 "/%" PRId64 " x [%" PRId64 ", %" PRId64 ", %" PRId64 "]", index,
+                  tg_dtype(d->dtype)->name, tg_dtype(d->out_dtype)->name, d->groups, d->inner, d->m, d->n, d->k);
+    const int64_t strides[] = {d->a_group, d->a_inner, d->a_m, d->a_k, d->b_group, d->b_inner,
+                               d->b_k, d->b_n, d->out_group, d->out_inner, d->out_m};
+    static const char *const before[] = {" a ", ",", ",", ",", " b ", ",", ",", ",", " out ", ",", ","};
+    for (size_t i = 0; i < sizeof strides / sizeof *strides; i++)
+        tg_str_printf(to, "%s%" PRId64, before[i], strides[i]);
     tg_str_printf(to, "%s%s%s pieces %" PRId64 " tile %" PRId64 " x %" PRId64 " variant %u\n", d->bias ? " bias" : "",
                   d->rows_m ? " rows_m" : "", d->rows_k ? " rows_k" : "", d->pieces, d->tile_m, d->tile_n, d->variant);
 }

@@ -111,7 +111,7 @@ static Status check(const CpuDevice *device, const PlanDot *dot) {
     bool f64 = dot->dtype == DT_F64;
     bool right = tg_is_float(dot->dtype) && tg_is_float(dot->out_dtype) && dot->variant < DNN_VARIANT_COUNT &&
                  dot->pieces >= 1 && dot->k % dot->pieces == 0 && dot->tile_m >= 1 && dot->tile_n >= 1 &&
-                 f64 == (dot->variant == DNN_PLAIN) && (f64 || dot->out_dtype != DT_F64);
+                 f64 == (dot->variant == DNN_PLAIN) && dot->inner >= 1 && (f64 || dot->out_dtype != DT_F64);
     if (right)
         return TG_OK;
     snprintf(
@@ -172,6 +172,11 @@ static void run_tile(const CpuDevice *device, const TileCall *tile, int thread, 
     }
 }
 
+/* Elements from the start of the result to a row of a group. */
+static int64_t out_row(const PlanDot *dot, int64_t group, int64_t row) {
+    return tg_dot_group(dot, group, dot->out_group, dot->out_inner) + row * dot->out_m;
+}
+
 static void run_tasks(void *context, int thread, int64_t first, int64_t last) {
     const DotRun *run = context;
     const CpuDot *cpu = run->dot;
@@ -182,13 +187,13 @@ static void run_tasks(void *context, int thread, int64_t first, int64_t last) {
         int64_t group = t / (cpu->across * cpu->down) % dot->groups,
                 piece = t / (cpu->across * cpu->down * dot->groups);
         int64_t row = down * dot->tile_m, column = across * dot->tile_n, k = piece * cpu->piece_k;
-        int64_t a = group * dot->a_group + row * dot->a_m + k * dot->a_k;
-        int64_t b = group * dot->b_group + k * dot->b_k + column * dot->b_n;
+        int64_t a = tg_dot_group(dot, group, dot->a_group, dot->a_inner) + row * dot->a_m + k * dot->a_k;
+        int64_t b = tg_dot_group(dot, group, dot->b_group, dot->b_inner) + k * dot->b_k + column * dot->b_n;
         task.a = run->a + a * (int64_t)cpu->a_bytes;
         task.b = run->b + b * (int64_t)cpu->a_bytes;
         task.bias = run->bias ? run->bias + column * (int64_t)cpu->bias_bytes : NULL;
         if (dot->pieces == 1)
-            task.out = run->out + (group * dot->out_group + row * dot->out_m + column) * (int64_t)cpu->out_bytes;
+            task.out = run->out + (out_row(dot, group, row) + column) * (int64_t)cpu->out_bytes;
         else
             task.out = run->scratch +
                        (((piece * dot->groups + group) * dot->m + row) * dot->n + column) * (int64_t)cpu->sum_bytes;
@@ -221,7 +226,7 @@ static void combine_rows(void *context, int thread, int64_t first, int64_t last)
     }
     for (int64_t row = first; row < last; row++) {
         const char *from = sums + (row - first) * dot->n * (int64_t)cpu->sum_bytes;
-        int64_t out = row / dot->m * dot->out_group + row % dot->m * dot->out_m;
+        int64_t out = out_row(dot, row / dot->m, row % dot->m);
         if (!run->bias && dot->out_dtype == cpu->sum_dtype) {
             memcpy(run->out + out * (int64_t)cpu->out_bytes, from, (size_t)dot->n * cpu->sum_bytes);
             continue;
@@ -240,7 +245,7 @@ static void fill_empty(const DotRun *run) {
     const PlanDot *dot = &run->dot->dot;
     for (int64_t row = 0; row < dot->groups * dot->m; row++)
         for (int64_t i = 0; i < dot->n; i++)
-            tg_element_set(dot->out_dtype, run->out, row / dot->m * dot->out_group + row % dot->m * dot->out_m + i,
+            tg_element_set(dot->out_dtype, run->out, out_row(dot, row / dot->m, row % dot->m) + i,
                            run->bias ? tg_element_get(run->dot->bias_dtype, run->bias, i) : 0);
 }
 

@@ -61,6 +61,7 @@ static TgPlan *small_plan(Arena *arena) {
     p->dots[0] = (PlanDot){.dtype = DT_F32,
                            .out_dtype = DT_F32,
                            .groups = 1,
+                     .inner = 1,
                            .m = 4,
                            .n = 2,
                            .k = 8,

@@ -100,6 +100,7 @@ PlanDot maker_matrix_dot(DType dtype, int64_t m, int64_t n, int64_t k, bool a_tr
     return (PlanDot){.dtype = dtype,
                      .out_dtype = dtype,
                      .groups = 1,
+                     .inner = 1,
                      .m = m,
                      .n = n,
                      .k = k,
