@@ -13,7 +13,7 @@ typedef struct Layout {
 
 /* perm[i]: the axis of the value that memory's axis i is; NULL: the same order. */
 static Layout layout_of(const Type *type, const int64_t *perm, int64_t rows) {
-    Layout layout;
+    Layout layout = {0};
     int64_t stride = 1;
     for (int i = type->rank - 1; i >= 0; i--) {
         int64_t axis = perm ? perm[i] : i;
