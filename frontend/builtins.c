@@ -58,12 +58,14 @@ static int parameter_named(Lower *l, const Builtin *builtin, const Parameters *a
         if (strcmp(all->names[i], argument->name) == 0)
             return (int)i;
     const char *closest = tg_closest(argument->name, all->names, all->count);
-    lower_fail(l, argument->loc, closest ? "'%s' has no argument '%s'; did you mean '%s'?" : "'%s' has no argument '%s'",
-               builtin->name, argument->name, closest);
+    lower_fail(l, argument->loc,
+               closest ? "'%s' has no argument '%s'; did you mean '%s'?" : "'%s' has no argument '%s'", builtin->name,
+               argument->name, closest);
     return -1;
 }
 
-static bool fill_absent(Lower *l, const Builtin *builtin, const Parameters *all, Value *values, const bool *given, Loc loc) {
+static bool fill_absent(Lower *l, const Builtin *builtin, const Parameters *all, Value *values, const bool *given,
+                        Loc loc) {
     for (uint32_t i = 0; i < all->count; i++) {
         if (given[i])
             continue;
@@ -222,7 +224,8 @@ Value builtin_assert(Lower *l, Env *env, const Ast *call, Value *arguments, int 
                           lower_kind_text(l, arguments[0]));
     if (arguments[0].truth)
         return arguments[0];
-    return lower_fail(l, call->loc, "%s", arguments[1].kind == VAL_STRING ? arguments[1].text : "the assertion does not hold");
+    return lower_fail(l, call->loc, "%s",
+                      arguments[1].kind == VAL_STRING ? arguments[1].text : "the assertion does not hold");
 }
 
 Value builtin_number(Lower *l, Env *env, const Ast *call, Value *arguments, int whole) {

@@ -73,7 +73,8 @@ Value builtin_bounded(Lower *l, Env *env, const Ast *call, Value *arguments, int
         return lower_fail(l, call->loc, "indices and labels are integers, not %s", lower_show(l, arguments[0]));
     int64_t low = bounds[1], high = bounds[0], also = bounds[2];
     Attr attr = {.list = {{&low, 1}, {&high, 1}, {&also, arguments[3].kind == VAL_INT}}};
-    return lower_tensor(l, lower_emit(l, call, OP_bounded, &attr, &arguments[0].tensor->node, 1, 0), arguments[0].tensor);
+    return lower_tensor(l, lower_emit(l, call, OP_bounded, &attr, &arguments[0].tensor->node, 1, 0),
+                        arguments[0].tensor);
 }
 
 /* ---- reductions ---- */
@@ -133,22 +134,12 @@ static Value reduced_value(Lower *l, const Ast *call, NodeId node, Value x, cons
     return lower_tensor(l, keep ? lower_reshape(l, call, node, &kept) : node, &names);
 }
 
-static bool tensor_operand(Lower *l, const Ast *call, Value *x, const char *what) {
-    if (x->kind == VAL_LIST)
-        *x = lower_tensor(l, lower_operand(l, call, *x, DT_F32), NULL);
-    if (lower_is_tensor(*x))
-        return true;
-    if (!lower_is_error(*x))
-        lower_fail(l, call->loc, "'%s' of %s, which is no tensor", what, lower_kind_text(l, *x));
-    return false;
-}
-
 Value builtin_reduce(Lower *l, Env *env, const Ast *call, Value *arguments, int op) {
     (void)env;
     static const char *const names[] = {"sum", "max", "min"};
     bool axes[TG_MAX_RANK], keep;
     Value x = arguments[0];
-    if (!tensor_operand(l, call, &x, names[op - OP_reduce_sum]) || !keeps(l, call, arguments[2], &keep) ||
+    if (!lower_as_tensor(l, call, &x, names[op - OP_reduce_sum]) || !keeps(l, call, arguments[2], &keep) ||
         !axes_of(l, call, arguments[1], lower_type(l, x), axes))
         return lower_error_value();
     if (lower_type(l, x)->dtype == DT_BOOL)
@@ -176,7 +167,7 @@ Value builtin_mean(Lower *l, Env *env, const Ast *call, Value *arguments, int de
     (void)env, (void)detail;
     bool axes[TG_MAX_RANK], keep;
     Value x = arguments[0];
-    if (!tensor_operand(l, call, &x, "mean") || !keeps(l, call, arguments[2], &keep) ||
+    if (!lower_as_tensor(l, call, &x, "mean") || !keeps(l, call, arguments[2], &keep) ||
         !axes_of(l, call, arguments[1], lower_type(l, x), axes))
         return lower_error_value();
     if (!tg_is_float(lower_type(l, x)->dtype))
@@ -189,7 +180,7 @@ Value builtin_mean(Lower *l, Env *env, const Ast *call, Value *arguments, int de
 Value builtin_count(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
     (void)env, (void)detail;
     bool axes[TG_MAX_RANK];
-    if (!tensor_operand(l, call, &arguments[0], "count") ||
+    if (!lower_as_tensor(l, call, &arguments[0], "count") ||
         !axes_of(l, call, arguments[1], lower_type(l, arguments[0]), axes))
         return lower_error_value();
     return element_count(l, call, lower_type(l, arguments[0]), axes);
@@ -205,7 +196,8 @@ static bool own_axis(Lower *l, const Ast *call, Value x, Value axis, const char 
         return false;
     if (!type->dims[*at].batch)
         return true;
-    lower_fail(l, call->loc, "'%s' along the batch B of %s: no program can see the order of a batch", what, lower_show(l, x));
+    lower_fail(l, call->loc, "'%s' along the batch B of %s: no program can see the order of a batch", what,
+               lower_show(l, x));
     return false;
 }
 
@@ -214,7 +206,7 @@ Value builtin_argmax(Lower *l, Env *env, const Ast *call, Value *arguments, int 
     Value x = arguments[0];
     int64_t axis;
     bool keep, axes[TG_MAX_RANK] = {0};
-    if (!tensor_operand(l, call, &x, "argmax") || !keeps(l, call, arguments[2], &keep) ||
+    if (!lower_as_tensor(l, call, &x, "argmax") || !keeps(l, call, arguments[2], &keep) ||
         !own_axis(l, call, x, arguments[1], "argmax", &axis))
         return lower_error_value();
     axes[axis] = true;
@@ -226,7 +218,7 @@ Value builtin_cumsum(Lower *l, Env *env, const Ast *call, Value *arguments, int 
     (void)env, (void)detail;
     Value x = arguments[0];
     int64_t axis, back = arguments[2].kind == VAL_BOOL && arguments[2].truth;
-    if (!tensor_operand(l, call, &x, "cumsum") || !own_axis(l, call, x, arguments[1], "cumsum", &axis))
+    if (!lower_as_tensor(l, call, &x, "cumsum") || !own_axis(l, call, x, arguments[1], "cumsum", &axis))
         return lower_error_value();
     Attr attr = {.list = {{&axis, 1}, {&back, 1}}};
     return lower_tensor(l, lower_emit(l, call, OP_cumsum, &attr, &x.tensor->node, 1, 0), x.tensor);
@@ -237,8 +229,8 @@ Value builtin_cumsum(Lower *l, Env *env, const Ast *call, Value *arguments, int 
 Value builtin_linear(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
     (void)env, (void)detail;
     Value x = arguments[0], weight = arguments[1], bias = arguments[2];
-    if (!tensor_operand(l, call, &x, "linear") || !tensor_operand(l, call, &weight, "linear") ||
-        (bias.kind != VAL_NONE && !tensor_operand(l, call, &bias, "linear")))
+    if (!lower_as_tensor(l, call, &x, "linear") || !lower_as_tensor(l, call, &weight, "linear") ||
+        (bias.kind != VAL_NONE && !lower_as_tensor(l, call, &bias, "linear")))
         return lower_error_value();
     const Type *tx = lower_type(l, x), *tw = lower_type(l, weight);
     if (tx->rank < 1 || tw->rank != 2 || !tg_dim_equal(tx->dims[tx->rank - 1], tw->dims[1]) || tx->dtype != tw->dtype)
@@ -246,18 +238,21 @@ Value builtin_linear(Lower *l, Env *env, const Ast *call, Value *arguments, int 
                           lower_show(l, weight));
     TensorValue names = *x.tensor;
     names.names[tx->rank - 1] = weight.tensor->names[0];
-    return lower_tensor(l, lower_dot(l, call, x.tensor->node, weight.tensor->node, NULL, NULL, 0, tx->rank - 1, 1,
-                                     bias.kind == VAL_NONE ? 0 : bias.tensor->node), &names);
+    return lower_tensor(l,
+                        lower_dot(l, call, x.tensor->node, weight.tensor->node, NULL, NULL, 0, tx->rank - 1, 1,
+                                  bias.kind == VAL_NONE ? 0 : bias.tensor->node),
+                        &names);
 }
 
 Value builtin_attention(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
     (void)env, (void)detail;
     for (int i = 0; i < 3; i++)
-        if (!tensor_operand(l, call, &arguments[i], "attention"))
+        if (!lower_as_tensor(l, call, &arguments[i], "attention"))
             return lower_error_value();
     const Type *query = lower_type(l, arguments[0]);
     if (query->rank < 3)
-        return lower_fail(l, call->loc, "'attention' takes queries [..., H, T, D], not %s", lower_show(l, arguments[0]));
+        return lower_fail(l, call->loc, "'attention' takes queries [..., H, T, D], not %s",
+                          lower_show(l, arguments[0]));
     for (int i = 3; i < 5; i++)
         if (!lower_force(l, &arguments[i]))
             return lower_error_value();
@@ -273,7 +268,8 @@ Value builtin_attention(Lower *l, Env *env, const Ast *call, Value *arguments, i
     if (masked) {
         Type mask = {.dtype = DT_BOOL}, key = *lower_type(l, arguments[1]);
         if (key.rank != query->rank)
-            return lower_fail(l, call->loc, "'attention' of %s and %s", lower_show(l, arguments[0]), lower_show(l, arguments[1]));
+            return lower_fail(l, call->loc, "'attention' of %s and %s", lower_show(l, arguments[0]),
+                              lower_show(l, arguments[1]));
         for (uint32_t i = 0; i + 3u < query->rank; i++)
             mask.dims[mask.rank++] = query->dims[i];
         mask.dims[mask.rank++] = query->dims[query->rank - 2];

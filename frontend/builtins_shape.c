@@ -3,16 +3,6 @@
 
 #include <string.h>
 
-static bool tensor_operand(Lower *l, const Ast *call, Value *x, const char *what) {
-    if (x->kind == VAL_LIST)
-        *x = lower_tensor(l, lower_operand(l, call, *x, DT_F32), NULL);
-    if (lower_is_tensor(*x))
-        return true;
-    if (!lower_is_error(*x))
-        lower_fail(l, call->loc, "'%s' of %s, which is no tensor", what, lower_kind_text(l, *x));
-    return false;
-}
-
 static bool axis_of(Lower *l, const Ast *call, Value value, int64_t standard, int64_t rank, int64_t *axis) {
     if (!lower_force(l, &value) || lower_is_error(value))
         return false;
@@ -32,7 +22,8 @@ static bool axis_of(Lower *l, const Ast *call, Value value, int64_t standard, in
 static bool without_batch(Lower *l, const Ast *call, Value x, int64_t axis, const char *what) {
     if (!lower_type(l, x)->dims[axis].batch)
         return true;
-    lower_fail(l, call->loc, "'%s' along the batch B of %s: no program can see the order of a batch", what, lower_show(l, x));
+    lower_fail(l, call->loc, "'%s' along the batch B of %s: no program can see the order of a batch", what,
+               lower_show(l, x));
     return false;
 }
 
@@ -54,7 +45,7 @@ static TensorValue written_names(const Ast *call, const char *name, uint32_t pos
 Value builtin_reshape(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
     (void)env, (void)detail;
     Type type = {.dtype = DT_F32};
-    if (!tensor_operand(l, call, &arguments[0], "reshape") || !lower_dims(l, call->loc, arguments[1], &type))
+    if (!lower_as_tensor(l, call, &arguments[0], "reshape") || !lower_dims(l, call->loc, arguments[1], &type))
         return lower_error_value();
     const Type *own = lower_type(l, arguments[0]);
     bool batch = tg_type_batch_axis(own) >= 0;
@@ -72,7 +63,7 @@ Value builtin_reshape(Lower *l, Env *env, const Ast *call, Value *arguments, int
 Value builtin_transpose(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
     (void)env, (void)detail;
     Value x = arguments[0], axes = arguments[1];
-    if (!tensor_operand(l, call, &x, "transpose"))
+    if (!lower_as_tensor(l, call, &x, "transpose"))
         return lower_error_value();
     uint32_t rank = lower_type(l, x)->rank;
     int64_t perm[TG_MAX_RANK];
@@ -110,7 +101,7 @@ Value builtin_rearrange(Lower *l, Env *env, const Ast *call, Value *arguments, i
             pattern = call->kid[i];
     if (!pattern)
         return lower_fail(l, call->loc, "'rearrange' takes a pattern: rearrange(x, [B, T, (H, D)] -> [B, H, T, D])");
-    if (!tensor_operand(l, call, &arguments[0], "rearrange"))
+    if (!lower_as_tensor(l, call, &arguments[0], "rearrange"))
         return lower_error_value();
     return lower_rearrange(l, env, call, arguments[0], pattern);
 }
@@ -133,8 +124,8 @@ static bool same_but(Lower *l, const Ast *call, Value first, Value other, int64_
     for (uint32_t i = 0; same && i < x->rank; i++)
         same = i == axis || tg_dim_equal(x->dims[i], y->dims[i]);
     if (!same)
-        lower_fail(l, call->loc, "'%s' of %s and %s: they differ in more than dimension %lld", what, lower_show(l, first),
-                   lower_show(l, other), (long long)axis);
+        lower_fail(l, call->loc, "'%s' of %s and %s: they differ in more than dimension %lld", what,
+                   lower_show(l, first), lower_show(l, other), (long long)axis);
     return same;
 }
 
@@ -150,7 +141,7 @@ Value builtin_concat(Lower *l, Env *env, const Ast *call, Value *arguments, int 
     int64_t axis = 0;
     for (uint32_t i = 0; i < count; i++) {
         items[i] = arguments[0].list->at[i];
-        if (!tensor_operand(l, call, &items[i], what))
+        if (!lower_as_tensor(l, call, &items[i], what))
             return lower_error_value();
         uint32_t rank = lower_type(l, items[0])->rank;
         if (i == 0 && !axis_of(l, call, arguments[1], 0, rank + stack, &axis))
@@ -177,15 +168,15 @@ Value builtin_split(Lower *l, Env *env, const Ast *call, Value *arguments, int d
     (void)env, (void)detail;
     Value x = arguments[0], parts = arguments[1];
     int64_t axis;
-    if (!tensor_operand(l, call, &x, "split") ||
-        !axis_of(l, call, arguments[2], 0, lower_type(l, x)->rank, &axis) || !without_batch(l, call, x, axis, "split") ||
-        !lower_force(l, &parts))
+    if (!lower_as_tensor(l, call, &x, "split") || !axis_of(l, call, arguments[2], 0, lower_type(l, x)->rank, &axis) ||
+        !without_batch(l, call, x, axis, "split") || !lower_force(l, &parts))
         return lower_error_value();
     Type type = *lower_type(l, x);
     if (parts.kind != VAL_INT || parts.batch || parts.integer < 1 || type.dims[axis].size % parts.integer)
-        return lower_fail(l, call->loc, "'split' of %s into %s: dimension %lld is not a multiple of it", lower_show(l, x),
-                          lower_kind_text(l, parts), (long long)axis);
-    int64_t start[TG_MAX_RANK] = {0}, limit[TG_MAX_RANK], stride[TG_MAX_RANK], size = type.dims[axis].size / parts.integer;
+        return lower_fail(l, call->loc, "'split' of %s into %s: dimension %lld is not a multiple of it",
+                          lower_show(l, x), lower_kind_text(l, parts), (long long)axis);
+    int64_t start[TG_MAX_RANK] = {0}, limit[TG_MAX_RANK], stride[TG_MAX_RANK],
+            size = type.dims[axis].size / parts.integer;
     for (uint32_t i = 0; i < type.rank; i++) {
         limit[i] = type.dims[i].size;
         stride[i] = 1;
@@ -208,7 +199,8 @@ Value builtin_reverse(Lower *l, Env *env, const Ast *call, Value *arguments, int
     (void)env, (void)detail;
     Value x = arguments[0];
     int64_t axis;
-    if (!tensor_operand(l, call, &x, "reverse") || !axis_of(l, call, arguments[1], -1, lower_type(l, x)->rank, &axis) ||
+    if (!lower_as_tensor(l, call, &x, "reverse") ||
+        !axis_of(l, call, arguments[1], -1, lower_type(l, x)->rank, &axis) ||
         !without_batch(l, call, x, axis, "reverse"))
         return lower_error_value();
     Attr attr = {.list = {{&axis, 1}}};
@@ -235,7 +227,7 @@ Value builtin_pad(Lower *l, Env *env, const Ast *call, Value *arguments, int det
     (void)env, (void)detail;
     Value x = arguments[0];
     int64_t low[TG_MAX_RANK], high[TG_MAX_RANK], interior[TG_MAX_RANK] = {0};
-    if (!tensor_operand(l, call, &x, "pad"))
+    if (!lower_as_tensor(l, call, &x, "pad"))
         return lower_error_value();
     const Type *type = lower_type(l, x);
     if (!pad_amounts(l, call, arguments[1], type->rank, low) || !pad_amounts(l, call, arguments[2], type->rank, high))
@@ -246,7 +238,8 @@ Value builtin_pad(Lower *l, Env *env, const Ast *call, Value *arguments, int det
     Value value = arguments[3].kind == VAL_NONE ? lower_int(0) : arguments[3];
     if (!lower_force(l, &value) || !lower_is_number(value))
         return lower_fail(l, call->loc, "'pad' fills with a number known when compiling");
-    Attr attr = {.list = {{low, type->rank}, {high, type->rank}, {interior, type->rank}}, .number = lower_number(value)};
+    Attr attr = {.list = {{low, type->rank}, {high, type->rank}, {interior, type->rank}},
+                 .number = lower_number(value)};
     return lower_tensor(l, lower_emit(l, call, OP_pad, &attr, &x.tensor->node, 1, 0), NULL);
 }
 
@@ -254,7 +247,7 @@ Value builtin_take(Lower *l, Env *env, const Ast *call, Value *arguments, int de
     (void)env, (void)detail;
     Value table = arguments[0], index = arguments[1];
     int64_t axis;
-    if (!tensor_operand(l, call, &table, "take") ||
+    if (!lower_as_tensor(l, call, &table, "take") ||
         !axis_of(l, call, arguments[2], 0, lower_type(l, table)->rank, &axis) ||
         !without_batch(l, call, table, axis, "take"))
         return lower_error_value();

@@ -147,8 +147,8 @@ static bool match_arguments(Lower *l, const Ast *params, Env *target, Env *modul
     return true;
 }
 
-static bool bind_all(Lower *l, Env *env, const Ast *call, const Ast *params, Env *target, Env *module, const char *callee,
-                     bool per_parameter) {
+static bool bind_all(Lower *l, Env *env, const Ast *call, const Ast *params, Env *target, Env *module,
+                     const char *callee, bool per_parameter) {
     const Type *initial = l->initial;
     l->initial = NULL;
     bool ok = check_names(l, call, params, callee) && bind_values(l, env, call, params, target, callee, initial) &&
@@ -258,8 +258,7 @@ static Value apply_function(Lower *l, const Closure *closure, const Value *value
             return value;
         lower_bind(l, arguments, param->name, value, at->loc, "argument");
     }
-    if (!match_arguments(l, params, arguments, closure->self ? closure->self->arguments : NULL, name, at->loc,
-                         false))
+    if (!match_arguments(l, params, arguments, closure->self ? closure->self->arguments : NULL, name, at->loc, false))
         return lower_error_value();
     return lower_call_bound(l, closure, arguments, at);
 }
@@ -282,20 +281,24 @@ static const Closure *call_of_instance(const Instance *instance) {
 
 Value lower_apply(Lower *l, Value callee, const Value *arguments, uint32_t count, const Ast *at) {
     switch ((ValueKind)callee.kind) {
-    case VAL_FN: return apply_function(l, callee.closure, arguments, count, at);
+    case VAL_FN:
+        return apply_function(l, callee.closure, arguments, count, at);
     case VAL_LAMBDA:
         if (count != 1)
             return lower_fail(l, at->loc, "this function takes 1 argument, not %u", count);
         return apply_lambda(l, callee.closure, arguments[0], at);
-    case VAL_BUILTIN: return lower_builtin_apply(l, l->std_env, at, callee.builtin, arguments, count);
+    case VAL_BUILTIN:
+        return lower_builtin_apply(l, l->std_env, at, callee.builtin, arguments, count);
     case VAL_INSTANCE: {
         const Closure *call = call_of_instance(callee.instance);
         if (call)
             return apply_function(l, call, arguments, count, at);
         break;
     }
-    case VAL_ERROR: return callee;
-    default: break;
+    case VAL_ERROR:
+        return callee;
+    default:
+        break;
     }
     return lower_fail(l, at->loc, "%s is no function", lower_kind_text(l, callee));
 }
@@ -312,18 +315,24 @@ static Value call_optimizer(Lower *l, Env *env, const Ast *call, const Closure *
 
 static Value call_value(Lower *l, Env *env, const Ast *call, Value callee) {
     switch ((ValueKind)callee.kind) {
-    case VAL_ERROR: return callee;
-    case VAL_FN: return call_function(l, env, call, callee.closure);
+    case VAL_ERROR:
+        return callee;
+    case VAL_FN:
+        return call_function(l, env, call, callee.closure);
     case VAL_LAMBDA: {
         if (call->kid_count != 2 || call->kid[1]->kind == AST_NAMED)
             return lower_fail(l, call->loc, "this function takes one argument without a name");
         Value argument = lower_eval(l, env, call->kid[1]);
         return lower_is_error(argument) ? argument : apply_lambda(l, callee.closure, argument, call);
     }
-    case VAL_BUILTIN: return lower_builtin_call(l, env, call, callee.builtin);
-    case VAL_MODULE: return lower_instantiate(l, env, call, callee.closure);
-    case VAL_OPTIMIZER: return call_optimizer(l, env, call, callee.closure);
-    case VAL_DATA: return lower_data_call(l, env, call, callee.data);
+    case VAL_BUILTIN:
+        return lower_builtin_call(l, env, call, callee.builtin);
+    case VAL_MODULE:
+        return lower_instantiate(l, env, call, callee.closure);
+    case VAL_OPTIMIZER:
+        return call_optimizer(l, env, call, callee.closure);
+    case VAL_DATA:
+        return lower_data_call(l, env, call, callee.data);
     case VAL_INSTANCE: {
         const Closure *closure = call_of_instance(callee.instance);
         if (!closure)
@@ -335,7 +344,8 @@ static Value call_value(Lower *l, Env *env, const Ast *call, Value callee) {
         Value argument = call->kid_count == 2 ? lower_eval(l, env, call->kid[1]) : lower_none();
         return lower_cast(l, call, argument, callee.dtype);
     }
-    default: return lower_fail(l, call->loc, "%s cannot be called", lower_kind_text(l, callee));
+    default:
+        return lower_fail(l, call->loc, "%s cannot be called", lower_kind_text(l, callee));
     }
 }
 

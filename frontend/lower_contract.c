@@ -48,7 +48,8 @@ NodeId lower_reduce(Lower *l, const Ast *at, Op op, NodeId x, const bool *reduce
 NodeId lower_dot(Lower *l, const Ast *at, NodeId x, NodeId y, const int64_t *batch_x, const int64_t *batch_y,
                  uint32_t batch_count, int64_t contract_x, int64_t contract_y, NodeId bias) {
     static const int64_t no_split[1] = {0};
-    Attr attr = {.list = {{batch_x, batch_count}, {batch_y, batch_count}, {&contract_x, 1}, {&contract_y, 1}, {no_split, 0}}};
+    Attr attr = {
+        .list = {{batch_x, batch_count}, {batch_y, batch_count}, {&contract_x, 1}, {&contract_y, 1}, {no_split, 0}}};
     NodeId operands[3] = {x, y, bias};
     return lower_emit(l, at, OP_dot, &attr, operands, bias ? 3 : 2, 0);
 }
@@ -83,7 +84,8 @@ static bool lead_together(Lower *l, const Ast *at, Value *x, Value *y) {
         Dim dy = i + lead_y >= lead ? ty.dims[i + lead_y - lead] : (Dim){1, false};
         bool x_one = dx.size == 1 && !dx.batch, y_one = dy.size == 1 && !dy.batch;
         if (!tg_dim_equal(dx, dy) && !x_one && !y_one) {
-            lower_fail(l, at->loc, "%s @ %s: their leading dimensions do not broadcast", lower_show(l, *x), lower_show(l, *y));
+            lower_fail(l, at->loc, "%s @ %s: their leading dimensions do not broadcast", lower_show(l, *x),
+                       lower_show(l, *y));
             return false;
         }
         shape.dims[i] = x_one ? dy : dx;
@@ -129,7 +131,8 @@ Value lower_matmul(Lower *l, const Ast *at, Value x, Value y) {
     int64_t lead[TG_MAX_RANK];
     for (uint32_t i = 0; i < batch; i++)
         lead[i] = i;
-    int64_t cx = tx->rank == 2 ? where_x[contract_x] : contract_x, cy = ty->rank == 2 ? where_y[contract_y] : contract_y;
+    int64_t cx = tx->rank == 2 ? where_x[contract_x] : contract_x,
+            cy = ty->rank == 2 ? where_y[contract_y] : contract_y;
     TensorValue names = {0};
     uint32_t rank = 0;
     for (uint32_t i = 0; i < contract_x; i++)

@@ -42,7 +42,8 @@ static bool read_columns(Lower *l, Env *env, const Ast *ast, DataField *field) {
     int64_t needed = tg_type_count(tg_type_of(&l->graph->types, field->type), 1);
     if (needed == list->count)
         return true;
-    lower_fail(l, ast->loc, "%u columns for a field of %lld number%s", list->count, (long long)needed, needed == 1 ? "" : "s");
+    lower_fail(l, ast->loc, "%u columns for a field of %lld number%s", list->count, (long long)needed,
+               needed == 1 ? "" : "s");
     lower_note(l, field->loc, "the field is declared here");
     return false;
 }
@@ -87,7 +88,8 @@ static bool read_field(Lower *l, Env *env, const Ast *ast, DataSet *set) {
     Type type;
     if (!lower_declared_type(l, env, ast->kid[0], true, &type))
         return false;
-    DataField field = {.name = tg_intern(l->graph, ast->name), .type = tg_type(&l->graph->types, &type), .loc = ast->loc};
+    DataField field = {
+        .name = tg_intern(l->graph, ast->name), .type = tg_type(&l->graph->types, &type), .loc = ast->loc};
     if (!read_source(l, env, ast->kid[1], &field))
         return false;
     set->by_runs |= strcmp(field.reader, "text") == 0;
@@ -130,8 +132,10 @@ static bool choose_split(Lower *l, const DataValue *data, DataSet *set, Loc use)
             return true;
     }
     const char *closest = tg_closest(data->split, names, set->splits.count);
-    lower_fail(l, use, closest ? "the data block '%s' has no split '%s'; did you mean '%s'?"
-                               : "the data block '%s' has no split '%s'", set->name, data->split, closest);
+    lower_fail(l, use,
+               closest ? "the data block '%s' has no split '%s'; did you mean '%s'?"
+                       : "the data block '%s' has no split '%s'",
+               set->name, data->split, closest);
     lower_note(l, data->declaration->ast->loc, "it is declared here");
     return false;
 }

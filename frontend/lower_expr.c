@@ -29,7 +29,8 @@ bool lower_condition(Lower *l, Env *env, const Ast *ast, bool *ok) {
         return value.truth;
     *ok = false;
     if (value.kind == VAL_TENSOR)
-        lower_fail(l, ast->loc, "this condition is known only at run time; 'if' decides when compiling: use "
+        lower_fail(l, ast->loc,
+                   "this condition is known only at run time; 'if' decides when compiling: use "
                    "'select(condition, yes, no)'");
     else
         lower_fail(l, ast->loc, "a condition is a bool, not %s", lower_kind_text(l, value));
@@ -96,13 +97,15 @@ static Value eval_dot(Lower *l, Env *env, const Ast *ast) {
     Value of = lower_eval(l, env, ast->kid[0]);
     Loc loc = ast->name_loc.line ? ast->name_loc : ast->loc;
     switch ((ValueKind)of.kind) {
-    case VAL_ERROR: return of;
+    case VAL_ERROR:
+        return of;
     case VAL_RECORD:
         for (uint32_t i = 0; i < of.record->count; i++)
             if (strcmp(of.record->names[i], ast->name) == 0)
                 return of.record->values[i];
         const char *closest = tg_closest(ast->name, of.record->names, of.record->count);
-        return lower_fail(l, loc, closest ? "the record has no field '%s'; did you mean '%s'?" : "the record has no field '%s'",
+        return lower_fail(l, loc,
+                          closest ? "the record has no field '%s'; did you mean '%s'?" : "the record has no field '%s'",
                           ast->name, closest);
     case VAL_INSTANCE:
         if (lower_find_here(of.instance->members, ast->name))
@@ -117,7 +120,8 @@ static Value eval_dot(Lower *l, Env *env, const Ast *ast) {
         data->split = ast->name;
         return (Value){.kind = VAL_DATA, .data = data};
     }
-    default: return lower_fail(l, loc, "%s has no fields", lower_kind_text(l, of));
+    default:
+        return lower_fail(l, loc, "%s has no fields", lower_kind_text(l, of));
     }
 }
 
@@ -163,7 +167,8 @@ bool lower_iterate(Lower *l, Env *env, const Ast *iterated, ListValue *items) {
     }
     int64_t count = ends[1] > ends[0] ? ends[1] - ends[0] : 0;
     if (count > 100000) {
-        lower_fail(l, iterated->loc, "%lld iterations are unrolled when compiling; 100000 are the most", (long long)count);
+        lower_fail(l, iterated->loc, "%lld iterations are unrolled when compiling; 100000 are the most",
+                   (long long)count);
         return false;
     }
     items->count = (uint32_t)count;
@@ -251,13 +256,25 @@ static Value eval_range(Lower *l, Env *env, const Ast *ast) {
 typedef Value EvalRule(Lower *l, Env *env, const Ast *ast);
 
 static EvalRule *const rules[AST_KIND_COUNT] = {
-    [AST_NAME] = eval_name,     [AST_INT] = eval_int,         [AST_FLOAT] = eval_float,
-    [AST_PERCENT] = eval_float, [AST_STRING] = eval_string,   [AST_BOOL] = eval_bool,
-    [AST_UNARY] = eval_unary,   [AST_BINARY] = eval_binary,   [AST_COND] = eval_cond,
-    [AST_LAMBDA] = eval_lambda, [AST_CALL] = lower_call,      [AST_INDEX] = lower_index,
-    [AST_DOT] = eval_dot,       [AST_TUPLE] = eval_list,      [AST_LIST] = eval_list,
-    [AST_RECORD] = eval_record, [AST_COMPREHENSION] = eval_comprehension,
-    [AST_MARK] = lower_mark,    [AST_RANGE] = eval_range,
+    [AST_NAME] = eval_name,
+    [AST_INT] = eval_int,
+    [AST_FLOAT] = eval_float,
+    [AST_PERCENT] = eval_float,
+    [AST_STRING] = eval_string,
+    [AST_BOOL] = eval_bool,
+    [AST_UNARY] = eval_unary,
+    [AST_BINARY] = eval_binary,
+    [AST_COND] = eval_cond,
+    [AST_LAMBDA] = eval_lambda,
+    [AST_CALL] = lower_call,
+    [AST_INDEX] = lower_index,
+    [AST_DOT] = eval_dot,
+    [AST_TUPLE] = eval_list,
+    [AST_LIST] = eval_list,
+    [AST_RECORD] = eval_record,
+    [AST_COMPREHENSION] = eval_comprehension,
+    [AST_MARK] = lower_mark,
+    [AST_RANGE] = eval_range,
 };
 
 Value lower_eval(Lower *l, Env *env, const Ast *ast) {
@@ -324,15 +341,20 @@ static bool run_if(Lower *l, Env *env, const Ast *ast, Value *result, bool *retu
 
 static bool run_statement(Lower *l, Env *env, const Ast *ast, Value *result, bool *returned) {
     switch ((AstKind)ast->kind) {
-    case AST_BIND: return run_bind(l, env, ast);
-    case AST_ASSIGN: return lower_assign(l, env, ast);
+    case AST_BIND:
+        return run_bind(l, env, ast);
+    case AST_ASSIGN:
+        return lower_assign(l, env, ast);
     case AST_RETURN:
         *result = lower_eval(l, env, ast->kid[0]);
         *returned = true;
         return !lower_is_error(*result);
-    case AST_FOR: return run_for(l, env, ast, result, returned);
-    case AST_IF: return run_if(l, env, ast, result, returned);
-    default: return false;
+    case AST_FOR:
+        return run_for(l, env, ast, result, returned);
+    case AST_IF:
+        return run_if(l, env, ast, result, returned);
+    default:
+        return false;
     }
 }
 

@@ -46,8 +46,10 @@ static bool add_buffer(Lower *l, Instance *instance, const Ast *member, BufferCl
                        const Ast *init) {
     Type type;
     if (!type_ast || !init) {
-        lower_fail(l, member->loc, type_ast ? "'%s' has no first value: write '= zeros' or another one"
-                                            : "the state '%s' of a module needs a type", member->name);
+        lower_fail(l, member->loc,
+                   type_ast ? "'%s' has no first value: write '= zeros' or another one"
+                            : "the state '%s' of a module needs a type",
+                   member->name);
         return false;
     }
     if (!lower_declared_type(l, instance->members, type_ast, false, &type))
@@ -76,11 +78,13 @@ static bool add_buffer(Lower *l, Instance *instance, const Ast *member, BufferCl
         if (frozen)
             l->graph->buffers.at[buffer].frozen = true;
         else if (!shard || mark->kid_count != 2 || !known_dim(instance, mark->kid[1])) {
-            lower_fail(l, mark->loc, "a parameter is marked 'shard(dimension)', with one of its dimensions, or 'frozen'");
+            lower_fail(l, mark->loc,
+                       "a parameter is marked 'shard(dimension)', with one of its dimensions, or 'frozen'");
             return false;
         }
     }
-    lower_bind(l, instance->members, member->name, (Value){.kind = VAL_BUFFER, .buffer = buffer}, member->loc, "member");
+    lower_bind(l, instance->members, member->name, (Value){.kind = VAL_BUFFER, .buffer = buffer}, member->loc,
+               "member");
     tg_push(l->arena, &l->initials, (Initial){buffer, unmarked(init), instance->members});
     return true;
 }
@@ -115,7 +119,8 @@ static bool make_member(Lower *l, Instance *instance, const Ast *member) {
         Loc loc = member->kid[at]->loc;
         if (member->kind == AST_BIND)
             for (uint32_t i = 0; i < member->kid[0]->kid_count; i++)
-                lower_bind(l, instance->members, member->kid[0]->kid[i]->name, (Value){.kind = VAL_ABSENT}, loc, "member");
+                lower_bind(l, instance->members, member->kid[0]->kid[i]->name, (Value){.kind = VAL_ABSENT}, loc,
+                           "member");
         else
             lower_bind(l, instance->members, member->name, (Value){.kind = VAL_ABSENT}, loc, "member");
         return true;
@@ -134,17 +139,20 @@ static void bind_functions(Lower *l, Instance *instance) {
             continue;
         Closure *closure = TG_ALLOC(l->arena, Closure, 1);
         *closure = (Closure){member, instance->members, instance};
-        lower_bind(l, instance->members, member->name ? member->name : "()", (Value){.kind = VAL_FN, .closure = closure},
-                   member->loc, "member");
+        lower_bind(l, instance->members, member->name ? member->name : "()",
+                   (Value){.kind = VAL_FN, .closure = closure}, member->loc, "member");
     }
 }
 
 Value lower_instantiate(Lower *l, Env *env, const Ast *call, const Closure *module) {
     if (!l->path)
-        return lower_fail(l, call->loc, "an instance of '%s' is made at file level or as a member of a module, where it has "
-                          "a name", module->ast->name);
+        return lower_fail(l, call->loc,
+                          "an instance of '%s' is made at file level or as a member of a module, where it has "
+                          "a name",
+                          module->ast->name);
     if (l->depth >= 100)
-        return lower_fail(l, call->loc, "modules are nested more than 100 deep; does '%s' hold itself?", module->ast->name);
+        return lower_fail(l, call->loc, "modules are nested more than 100 deep; does '%s' hold itself?",
+                          module->ast->name);
     Instance *instance = TG_ALLOC(l->arena, Instance, 1);
     instance->module = module;
     instance->path = l->path;
@@ -208,7 +216,8 @@ Value lower_mark(Lower *l, Env *env, const Ast *mark) {
             return value;
         return lower_is_error(stage) ? stage : lower_fail(l, mark->kid[1]->loc, "'stage' takes an integer from 0");
     }
-    return lower_fail(l, mark->loc, "there is no mark '%s'; marks are shard(dimension), frozen, stage(number)", mark->name);
+    return lower_fail(l, mark->loc, "there is no mark '%s'; marks are shard(dimension), frozen, stage(number)",
+                      mark->name);
 }
 
 /* ---- reading and updating ---- */
@@ -252,8 +261,10 @@ static Binding *assigned_binding(Lower *l, Env *env, const Ast *ast) {
     Binding *binding = lower_find(env, ast->name);
     if (binding && binding->value.kind == VAL_BUFFER)
         return binding;
-    lower_fail(l, ast->loc, binding ? "':=' updates a state or a parameter; '%s' is a value: write '='"
-                                    : "there is no state or parameter '%s' to update", ast->name);
+    lower_fail(l, ast->loc,
+               binding ? "':=' updates a state or a parameter; '%s' is a value: write '='"
+                       : "there is no state or parameter '%s' to update",
+               ast->name);
     return NULL;
 }
 
@@ -268,7 +279,8 @@ bool lower_assign(Lower *l, Env *env, const Ast *ast) {
     Type type = *tg_type_of(&l->graph->types, l->graph->buffers.at[buffer].type);
     const char *name = l->graph->buffers.at[buffer].name;
     if (lower_is_tensor(value) && tg_type_batch_axis(lower_type(l, value)) >= 0) {
-        lower_fail(l, ast->kid[0]->loc, "what is stored in '%s' has no batch B, this is %s", name, lower_show(l, value));
+        lower_fail(l, ast->kid[0]->loc, "what is stored in '%s' has no batch B, this is %s", name,
+                   lower_show(l, value));
         return false;
     }
     if (!l->func) {

@@ -32,12 +32,16 @@ static bool see_record(Lower *l, const RecordValue *record, Str *text) {
 /* Is there a shape in it? */
 static bool see_value(Lower *l, Value value, Str *text) {
     switch ((ValueKind)value.kind) {
-    case VAL_LIST: return see_list(l, value.list, text);
-    case VAL_RECORD: return see_record(l, value.record, text);
+    case VAL_LIST:
+        return see_list(l, value.list, text);
+    case VAL_RECORD:
+        return see_record(l, value.record, text);
     case VAL_BUFFER:
         tg_type_print(text, tg_type_of(&l->graph->types, l->graph->buffers.at[value.buffer].type));
         return true;
-    default: tg_str_printf(text, "%s", lower_kind_text(l, value)); return lower_is_tensor(value);
+    default:
+        tg_str_printf(text, "%s", lower_kind_text(l, value));
+        return lower_is_tensor(value);
     }
 }
 

@@ -55,12 +55,23 @@ void lower_record_setting(Lower *l, const char *name, Value value, const char *o
     char number[TG_NUMBER_TEXT];
     const char *text;
     switch ((ValueKind)value.kind) {
-    case VAL_INT: text = tg_arena_printf(l->arena, "%lld", (long long)value.integer); break;
-    case VAL_FLOAT: text = tg_arena_printf(l->arena, "%s", tg_number_text(value.number, number)); break;
-    case VAL_BOOL: text = value.truth ? "true" : "false"; break;
-    case VAL_STRING: text = value.text; break;
-    case VAL_NONE: text = "none"; break;
-    default: return;
+    case VAL_INT:
+        text = tg_arena_printf(l->arena, "%lld", (long long)value.integer);
+        break;
+    case VAL_FLOAT:
+        text = tg_arena_printf(l->arena, "%s", tg_number_text(value.number, number));
+        break;
+    case VAL_BOOL:
+        text = value.truth ? "true" : "false";
+        break;
+    case VAL_STRING:
+        text = value.text;
+        break;
+    case VAL_NONE:
+        text = "none";
+        break;
+    default:
+        return;
     }
     for (uint32_t i = 0; i < l->graph->settings.count; i++)
         if (strcmp(l->graph->settings.at[i].name, name) == 0) {
@@ -71,7 +82,8 @@ void lower_record_setting(Lower *l, const char *name, Value value, const char *o
 }
 
 Value lower_runtime_scalar(Lower *l, const char *name, ScalarClass class, double value, Loc loc) {
-    uint32_t scalar = tg_scalar_add(l->graph, (Scalar){.name = tg_intern(l->graph, name), .class = class, .value = value, .loc = loc});
+    uint32_t scalar = tg_scalar_add(
+        l->graph, (Scalar){.name = tg_intern(l->graph, name), .class = class, .value = value, .loc = loc});
     lower_builder(l)->locs = tg_locs_one(l->graph, lower_in_std(l, loc) && l->user_loc.line ? l->user_loc : loc);
     return lower_scalar(l, tg_scalar(lower_builder(l), scalar));
 }
@@ -81,12 +93,21 @@ static bool literal(const Ast *ast, Value *value) {
     if (minus)
         ast = ast->kid[0];
     switch ((AstKind)ast->kind) {
-    case AST_INT: *value = lower_int(minus ? -ast->integer : ast->integer); return true;
+    case AST_INT:
+        *value = lower_int(minus ? -ast->integer : ast->integer);
+        return true;
     case AST_FLOAT:
-    case AST_PERCENT: *value = lower_float(minus ? -ast->number : ast->number); return true;
-    case AST_BOOL: *value = lower_bool(ast->flag); return !minus;
-    case AST_STRING: *value = lower_string(ast->text); return !minus;
-    default: return false;
+    case AST_PERCENT:
+        *value = lower_float(minus ? -ast->number : ast->number);
+        return true;
+    case AST_BOOL:
+        *value = lower_bool(ast->flag);
+        return !minus;
+    case AST_STRING:
+        *value = lower_string(ast->text);
+        return !minus;
+    default:
+        return false;
     }
 }
 
@@ -139,8 +160,10 @@ bool lower_settings_known(Lower *l) {
         }
         const char *name = tg_arena_str(l->arena, set, (size_t)(equals - set));
         const char *closest = tg_closest(name, l->known_settings.at, l->known_settings.count);
-        tg_error(l->diags, (Loc){0}, closest ? "--set %s: there is no setting '%s'; did you mean '%s'?"
-                                             : "--set %s: there is no setting '%s'", set, name, closest);
+        tg_error(l->diags, (Loc){0},
+                 closest ? "--set %s: there is no setting '%s'; did you mean '%s'?"
+                         : "--set %s: there is no setting '%s'",
+                 set, name, closest);
         Str list = tg_str(l->arena);
         for (uint32_t k = 0; k < l->known_settings.count; k++)
             tg_str_printf(&list, "%s%s", k ? ", " : "", l->known_settings.at[k]);

@@ -98,8 +98,8 @@ static bool one_subscript(Lower *l, Env *env, const Ast *ast, const Type *type, 
     start = clamp(start, 0, dim.size);
     limit = clamp(limit, 0, dim.size);
     if (start >= limit) {
-        lower_fail(l, ast->loc, "the slice %lld:%lld of dimension %u of %s is empty", (long long)start, (long long)limit,
-                   axis, lower_type_text(l, type));
+        lower_fail(l, ast->loc, "the slice %lld:%lld of dimension %u of %s is empty", (long long)start,
+                   (long long)limit, axis, lower_type_text(l, type));
         return false;
     }
     to->start[axis] = start;
@@ -130,7 +130,8 @@ static Value index_tensor(Lower *l, Env *env, const Ast *ast, Value x) {
     }
     if (!subscripts.cut)
         return x;
-    Attr attr = {.list = {{subscripts.start, type.rank}, {subscripts.limit, type.rank}, {subscripts.stride, type.rank}}};
+    Attr attr = {
+        .list = {{subscripts.start, type.rank}, {subscripts.limit, type.rank}, {subscripts.stride, type.rank}}};
     NodeId node = lower_emit(l, ast, OP_slice, &attr, &x.tensor->node, 1, 0);
     if (!node)
         return lower_error_value();
@@ -342,7 +343,8 @@ static bool right_side(Lower *l, const Ast *list, const Atoms *atoms, Rearranged
     }
     for (uint32_t i = 0; i < atoms->count; i++)
         if (!to->used[i]) {
-            lower_fail(l, list->loc, "'%s' of the left side is missing on the right", atoms->at[i].name ? atoms->at[i].name : "...");
+            lower_fail(l, list->loc, "'%s' of the left side is missing on the right",
+                       atoms->at[i].name ? atoms->at[i].name : "...");
             return false;
         }
     return true;

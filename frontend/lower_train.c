@@ -1,4 +1,4 @@
-/* train { }: its settings, the objective for training and validation, the optimizer inlined once per parameter; exports. */
+/* train { }: its settings, the objective for training and validation, the optimizer once per parameter; exports. */
 #include "frontend/value.h"
 
 #include <string.h>
@@ -23,7 +23,8 @@ static bool plain(Lower *l, const Ast *train, const char *name, Value standard, 
     return true;
 }
 
-static bool count_setting(Lower *l, const Ast *train, const char *name, int64_t standard, int64_t least, int64_t *count) {
+static bool count_setting(Lower *l, const Ast *train, const char *name, int64_t standard, int64_t least,
+                          int64_t *count) {
     Value value;
     Loc loc;
     if (!plain(l, train, name, lower_int(standard), &value, &loc))
@@ -52,19 +53,23 @@ static bool read_lengths(Lower *l, const Ast *train, Training *t) {
 }
 
 static bool read_batch(Lower *l, const Ast *train, Training *t) {
-    if (!count_setting(l, train, "batch", 32, 1, &t->batch) || !count_setting(l, train, "micro", t->batch, 1, &t->micro) ||
-        !count_setting(l, train, "lanes", 1, 1, &t->lanes))
+    if (!count_setting(l, train, "batch", 32, 1, &t->batch) ||
+        !count_setting(l, train, "micro", t->batch, 1, &t->micro) || !count_setting(l, train, "lanes", 1, 1, &t->lanes))
         return false;
     if (t->micro > t->batch) {
-        lower_fail(l, train->loc, "'micro' is %lld, more than 'batch', which is %lld", (long long)t->micro, (long long)t->batch);
+        lower_fail(l, train->loc, "'micro' is %lld, more than 'batch', which is %lld", (long long)t->micro,
+                   (long long)t->batch);
         return false;
     }
     int64_t micros = (t->batch + t->micro - 1) / t->micro;
-    bool fits = (t->lanes & (t->lanes - 1)) == 0 && (micros >= t->lanes ? micros % t->lanes == 0 : t->lanes % micros == 0);
+    bool fits =
+        (t->lanes & (t->lanes - 1)) == 0 && (micros >= t->lanes ? micros % t->lanes == 0 : t->lanes % micros == 0);
     if (fits)
         return true;
-    lower_fail(l, train->loc, "'lanes' is %lld; it must be a power of two that divides the %lld micro-batches, or a multiple "
-               "of them", (long long)t->lanes, (long long)micros);
+    lower_fail(l, train->loc,
+               "'lanes' is %lld; it must be a power of two that divides the %lld micro-batches, or a multiple "
+               "of them",
+               (long long)t->lanes, (long long)micros);
     return false;
 }
 
@@ -94,7 +99,8 @@ static bool read_data(Lower *l, const Ast *train, const char *name, DataSet *set
     if (lower_is_error(value))
         return false;
     if (value.kind != VAL_DATA) {
-        lower_fail(l, setting->loc, "'%s' is a data block, as in 'Digits.train', not %s", name, lower_kind_text(l, value));
+        lower_fail(l, setting->loc, "'%s' is a data block, as in 'Digits.train', not %s", name,
+                   lower_kind_text(l, value));
         return false;
     }
     l->user_loc = setting->loc;
@@ -104,8 +110,8 @@ static bool read_data(Lower *l, const Ast *train, const char *name, DataSet *set
 }
 
 static bool read_settings(Lower *l, const Ast *train, Training *t) {
-    static const char *const built[] = {"data",  "validate", "objective", "batch",   "micro",    "lanes",
-                                        "epochs", "steps",   "optimizer", "seed",    "clip_norm", "shuffle"};
+    static const char *const built[] = {"data",   "validate", "objective", "batch", "micro",     "lanes",
+                                        "epochs", "steps",    "optimizer", "seed",  "clip_norm", "shuffle"};
     for (uint32_t i = 0; i < train->kid_count; i++) {
         bool known = false;
         for (uint32_t k = 0; k < sizeof built / sizeof *built; k++)
@@ -165,8 +171,8 @@ static bool give_field(Lower *l, const char *name, Value value, const Ast *at, b
         value = lower_float(value.truth);
     if (single && lower_is_tensor(value)) {
         if (lower_type(l, value)->rank) {
-            lower_fail(l, at->loc, "field '%s' of the objective is %s; each is a single number, as 'mean(...)' gives", name,
-                       lower_show(l, value));
+            lower_fail(l, at->loc, "field '%s' of the objective is %s; each is a single number, as 'mean(...)' gives",
+                       name, lower_show(l, value));
             return false;
         }
         if (lower_type(l, value)->dtype != DT_F32)
@@ -207,7 +213,8 @@ static bool store_states(Lower *l, bool keep) {
         const Buffer *buffer = &l->graph->buffers.at[i];
         bool twice = l->func->func->kind == FUNC_OBJECTIVE && buffer->class == BUFFER_PARAM && !buffer->frozen;
         if (twice) {
-            lower_fail(l, stored->loc, "the parameter '%s' is updated twice in one step: here and by the optimizer", buffer->name);
+            lower_fail(l, stored->loc, "the parameter '%s' is updated twice in one step: here and by the optimizer",
+                       buffer->name);
             lower_note(l, buffer->loc, "mark it 'frozen', or make it a 'state'");
             return false;
         }
@@ -236,7 +243,8 @@ static bool lower_objective(Lower *l, const Ast *setting, const DataSet *set, bo
 
 static const Ast *update_of(const Ast *optimizer) {
     for (uint32_t i = 1; i < optimizer->kid_count; i++)
-        if (optimizer->kid[i]->kind == AST_FN && optimizer->kid[i]->name && strcmp(optimizer->kid[i]->name, "update") == 0)
+        if (optimizer->kid[i]->kind == AST_FN && optimizer->kid[i]->name &&
+            strcmp(optimizer->kid[i]->name, "update") == 0)
             return optimizer->kid[i];
     return NULL;
 }
@@ -267,7 +275,8 @@ static bool optimizer_members(Lower *l, const Ast *optimizer, Env *members, uint
             Closure *closure = TG_ALLOC(l->arena, Closure, 1);
             *closure = (Closure){member, members, NULL};
             if (member->name)
-                lower_bind(l, members, member->name, (Value){.kind = VAL_FN, .closure = closure}, member->loc, "member");
+                lower_bind(l, members, member->name, (Value){.kind = VAL_FN, .closure = closure}, member->loc,
+                           "member");
             continue;
         }
         if (member->kind != AST_STATE && member->kind != AST_BIND) {
@@ -284,7 +293,8 @@ static bool optimizer_members(Lower *l, const Ast *optimizer, Env *members, uint
         } else if (member->kind == AST_STATE) {
             if (!optimizer_state(l, member, members, param))
                 return false;
-        } else if (!lower_bind_names(l, members, member->kid[0], lower_eval(l, members, member->kid[1]), member->loc, "member")) {
+        } else if (!lower_bind_names(l, members, member->kid[0], lower_eval(l, members, member->kid[1]), member->loc,
+                                     "member")) {
             return false;
         }
     }
@@ -411,7 +421,8 @@ static bool export_argument(Lower *l, Env *env, const Ast *arg, Value *value) {
 }
 
 bool lower_export(Lower *l, const Ast *fn, Env *env) {
-    FuncState *state = lower_func_begin(l, FUNC_EXPORT, tg_arena_printf(l->graph->arena, "export.%s", fn->name), false, false);
+    FuncState *state =
+        lower_func_begin(l, FUNC_EXPORT, tg_arena_printf(l->graph->arena, "export.%s", fn->name), false, false);
     const Ast *params = fn->kid[0];
     Closure closure = {fn, env, NULL};
     Env *arguments = lower_env(l, env);

@@ -32,7 +32,8 @@ static const char *closest_type(const char *name) {
 #define X(id, text, bytes, kind, st) text,
         TG_DTYPES(X)
 #undef X
-        "int", "float", "string"};
+            "int",
+        "float", "string"};
     return tg_closest(name, names, sizeof names / sizeof *names);
 }
 
@@ -110,16 +111,25 @@ static const char *dim_text(Lower *l, Dim dim) {
 
 static void print_dim(Str *to, const Ast *dim) {
     switch (dim->kind) {
-    case AST_NAME: tg_str_printf(to, "%s", dim->name); break;
-    case AST_DIM_NEW: tg_str_printf(to, "=%s", dim->name); break;
-    case AST_INT: tg_str_printf(to, "%lld", (long long)dim->integer); break;
-    case AST_ELLIPSIS: tg_str_printf(to, "..."); break;
+    case AST_NAME:
+        tg_str_printf(to, "%s", dim->name);
+        break;
+    case AST_DIM_NEW:
+        tg_str_printf(to, "=%s", dim->name);
+        break;
+    case AST_INT:
+        tg_str_printf(to, "%lld", (long long)dim->integer);
+        break;
+    case AST_ELLIPSIS:
+        tg_str_printf(to, "...");
+        break;
     case AST_BINARY:
         print_dim(to, dim->kid[0]);
         tg_str_printf(to, " %c ", dim->op < 256 ? dim->op : '?');
         print_dim(to, dim->kid[1]);
         break;
-    default: tg_str_printf(to, "(...)");
+    default:
+        tg_str_printf(to, "(...)");
     }
 }
 
@@ -299,8 +309,8 @@ static bool match_element(Lower *l, const Signature *s, const Ast *type, DType d
     if (!lower_is_tensor(*value))
         return wrong(l, s, wanted_text(l, type), *value);
     if (lower_type(l, *value)->dtype != dtype) {
-        lower_fail(l, s->loc, "%s is %s, not %s: two element types need a cast, '%s(...)'", s->what, lower_show(l, *value),
-                   wanted_text(l, type), tg_dtype(dtype)->name);
+        lower_fail(l, s->loc, "%s is %s, not %s: two element types need a cast, '%s(...)'", s->what,
+                   lower_show(l, *value), wanted_text(l, type), tg_dtype(dtype)->name);
         return false;
     }
     if (!match_dims(l, s, type, *value))

@@ -71,36 +71,55 @@ const char *lower_kind_text(Lower *l, Value value) {
     switch ((ValueKind)value.kind) {
     case VAL_INT:
         return tg_arena_printf(l->arena, value.batch ? "%lld * B" : "the integer %lld", (long long)value.integer);
-    case VAL_FLOAT: return tg_arena_printf(l->arena, "the number %s", tg_number_text(value.number, number));
-    case VAL_BOOL: return value.truth ? "true" : "false";
-    case VAL_STRING: return "a string";
-    case VAL_LIST: return "a list";
-    case VAL_RECORD: return "a record";
-    case VAL_TENSOR: return value.tensor->scalar ? "a run-time number" : lower_type_text(l, lower_type(l, value));
+    case VAL_FLOAT:
+        return tg_arena_printf(l->arena, "the number %s", tg_number_text(value.number, number));
+    case VAL_BOOL:
+        return value.truth ? "true" : "false";
+    case VAL_STRING:
+        return "a string";
+    case VAL_LIST:
+        return "a list";
+    case VAL_RECORD:
+        return "a record";
+    case VAL_TENSOR:
+        return value.tensor->scalar ? "a run-time number" : lower_type_text(l, lower_type(l, value));
     case VAL_FN:
     case VAL_LAMBDA:
-    case VAL_BUILTIN: return "a function";
-    case VAL_MODULE: return "a module";
-    case VAL_INSTANCE: return tg_arena_printf(l->arena, "the module instance '%s'", value.instance->path);
+    case VAL_BUILTIN:
+        return "a function";
+    case VAL_MODULE:
+        return "a module";
+    case VAL_INSTANCE:
+        return tg_arena_printf(l->arena, "the module instance '%s'", value.instance->path);
     case VAL_OPTIMIZER:
-    case VAL_OPTIMIZER_INSTANCE: return "an optimizer";
-    case VAL_DATA: return "a data block";
-    case VAL_UNIT: return "an imported file";
-    case VAL_DTYPE: return "an element type";
-    case VAL_BUFFER: return "a parameter";
-    case VAL_ABSENT: return "a member that is not there";
-    case VAL_NONE: return "none";
-    case VAL_ERROR: break;
+    case VAL_OPTIMIZER_INSTANCE:
+        return "an optimizer";
+    case VAL_DATA:
+        return "a data block";
+    case VAL_UNIT:
+        return "an imported file";
+    case VAL_DTYPE:
+        return "an element type";
+    case VAL_BUFFER:
+        return "a parameter";
+    case VAL_ABSENT:
+        return "a member that is not there";
+    case VAL_NONE:
+        return "none";
+    case VAL_ERROR:
+        break;
     }
     return "an error";
 }
 
 bool lower_has_tensor(Value value) {
     switch ((ValueKind)value.kind) {
-    case VAL_TENSOR: return true;
+    case VAL_TENSOR:
+        return true;
     case VAL_INT:
     case VAL_FLOAT:
-    case VAL_BOOL: return value.runtime != NULL;
+    case VAL_BOOL:
+        return value.runtime != NULL;
     case VAL_LIST:
         for (uint32_t i = 0; i < value.list->count; i++)
             if (lower_has_tensor(value.list->at[i]))
@@ -111,7 +130,8 @@ bool lower_has_tensor(Value value) {
             if (lower_has_tensor(value.record->values[i]))
                 return true;
         return false;
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -121,12 +141,18 @@ bool lower_same(Value x, Value y) {
     if (x.kind != y.kind)
         return false;
     switch ((ValueKind)x.kind) {
-    case VAL_NONE: return true;
-    case VAL_INT: return x.integer == y.integer && x.batch == y.batch;
-    case VAL_BOOL: return x.truth == y.truth;
-    case VAL_STRING: return strcmp(x.text, y.text) == 0;
-    case VAL_DTYPE: return x.dtype == y.dtype;
-    case VAL_INSTANCE: return x.instance == y.instance;
+    case VAL_NONE:
+        return true;
+    case VAL_INT:
+        return x.integer == y.integer && x.batch == y.batch;
+    case VAL_BOOL:
+        return x.truth == y.truth;
+    case VAL_STRING:
+        return strcmp(x.text, y.text) == 0;
+    case VAL_DTYPE:
+        return x.dtype == y.dtype;
+    case VAL_INSTANCE:
+        return x.instance == y.instance;
     case VAL_LIST:
         if (x.list->count != y.list->count)
             return false;
@@ -134,14 +160,16 @@ bool lower_same(Value x, Value y) {
             if (!lower_same(x.list->at[i], y.list->at[i]))
                 return false;
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 
 /* ---- diagnostics ---- */
 
 bool lower_in_std(const Lower *l, Loc loc) {
-    return loc.line && loc.file < l->sources->files.count && strncmp(l->sources->files.at[loc.file].path, "<std>/", 6) == 0;
+    return loc.line && loc.file < l->sources->files.count &&
+           strncmp(l->sources->files.at[loc.file].path, "<std>/", 6) == 0;
 }
 
 static bool is_new(Lower *l, Loc loc, const char *text) {

@@ -1,7 +1,8 @@
-/* Values that a program computes with while it is compiled, and the evaluator's state. Internal to lower*.c and builtins*.c.
+/* Values that a program computes with while it is compiled, and the evaluator's state. Internal to lower*.c and
+   builtins*.c.
 
-   A value that exists only at run time is a TensorValue: a node of the function that is being built. Everything else is a
-   compile-time value. VAL_ERROR means "reported already": it passes through every operation silently. */
+   A value that exists only at run time is a TensorValue: a node of the function that is being built. Everything else is
+   a compile-time value. VAL_ERROR means "reported already": it passes through every operation silently. */
 #ifndef TG_VALUE_H
 #define TG_VALUE_H
 
@@ -16,7 +17,7 @@ typedef enum ValueKind {
     VAL_FLOAT,
     VAL_BOOL,
     VAL_STRING,
-    VAL_LIST,   /* lists and tuples */
+    VAL_LIST, /* lists and tuples */
     VAL_RECORD,
     VAL_TENSOR,
     VAL_BUFFER, /* a parameter or a state: reading its name gives a TENSOR */
@@ -47,10 +48,10 @@ typedef struct RuntimeForm {
 typedef struct TensorValue {
     const Func *func;
     NodeId node;
-    bool scalar;                     /* f64, computed from run-time scalars alone: takes the other side's type */
-    bool is_buffer;                  /* exactly the value of `buffer` */
+    bool scalar;    /* f64, computed from run-time scalars alone: takes the other side's type */
+    bool is_buffer; /* exactly the value of `buffer` */
     uint32_t buffer;
-    const char *names[TG_MAX_RANK];  /* of the dimensions, NULL where unknown */
+    const char *names[TG_MAX_RANK]; /* of the dimensions, NULL where unknown */
 } TensorValue;
 
 typedef struct ListValue {
@@ -113,8 +114,8 @@ typedef struct Binding {
     Loc loc;          /* where the value came from */
     const char *role; /* "argument", "dimension", ...: for messages */
     BindingState state;
-    const Ast *item;      /* LAZY: CONST or BIND */
-    const Func *func;     /* of the tensors in it */
+    const Ast *item;  /* LAZY: CONST or BIND */
+    const Func *func; /* of the tensors in it */
     bool has_tensor;
     bool compile_time_setting; /* a `const`, named by --set */
 } Binding;
@@ -173,16 +174,16 @@ typedef struct Lower {
     Vec(Initial) initials;
     FuncState *func; /* where nodes go */
     Frame *frame;
-    Loc user_loc;              /* of the innermost expression of the user's files */
-    const char *path;          /* where instances made now hang, or NULL */
-    const char *setting;       /* path of the setting that is evaluated, or NULL */
-    const Type *initial;       /* type that an initialiser must give, or NULL */
-    uint32_t depth;            /* of calls */
-    uint32_t eval_depth;       /* of expressions, over all calls */
-    uint32_t trace;            /* notes of calls below the last error */
-    const Ast *last_trace;     /* the call that was looked at last for them */
-    bool shown;                /* the last error was printed, so may its notes be */
-    bool restart;              /* a run-time setting turned out to be needed now: begin again */
+    Loc user_loc;                   /* of the innermost expression of the user's files */
+    const char *path;               /* where instances made now hang, or NULL */
+    const char *setting;            /* path of the setting that is evaluated, or NULL */
+    const Type *initial;            /* type that an initialiser must give, or NULL */
+    uint32_t depth;                 /* of calls */
+    uint32_t eval_depth;            /* of expressions, over all calls */
+    uint32_t trace;                 /* notes of calls below the last error */
+    const Ast *last_trace;          /* the call that was looked at last for them */
+    bool shown;                     /* the last error was printed, so may its notes be */
+    bool restart;                   /* a run-time setting turned out to be needed now: begin again */
     Vec(const char *) compile_time; /* such settings, over all restarts */
     Vec(const char *) known_settings;
     Map assigned; /* buffers that the objective updates -> 1 + index into assigned_locs */
@@ -273,8 +274,8 @@ const char *lower_callee_name(Lower *l, const Closure *closure);
 
 /* A type whose dimensions are values in scope; `batched` puts B in front. False after an error. */
 bool lower_declared_type(Lower *l, Env *env, const Ast *ast, bool batched, Type *type);
-/* Checks a value against a type of a signature and binds the dimension names that are new in `env`. `module_args` holds the
-   module's arguments. Compound dimensions are left to a second call with `compound`. The value may be converted. */
+/* Checks a value against a type of a signature and binds the dimension names that are new in `env`. `module_args` holds
+   the module's arguments. Compound dimensions are left to a second call with `compound`. The value may be converted. */
 typedef struct Signature {
     Env *env;         /* where new dimensions are bound */
     Env *module;      /* the module's arguments, or NULL */
@@ -289,11 +290,17 @@ bool lower_check_type(Lower *l, Loc loc, const Type *type);
 /* A list of ints, or one, as dimensions. */
 bool lower_dims(Lower *l, Loc loc, Value value, Type *type);
 
-/* ---- arithmetic (lower_arith.c) ---- */
+/* ---- arithmetic (lower_operand.c, lower_arith.c, lower_contract.c) ---- */
 
 /* Appends a node after asking the shape rule; reports at `at` and gives 0 when it says no. */
-NodeId lower_emit(Lower *l, const Ast *at, Op op, const Attr *attr, const NodeId *operands, uint32_t count, TypeId wanted);
+NodeId lower_emit(Lower *l, const Ast *at, Op op, const Attr *attr, const NodeId *operands, uint32_t count,
+                  TypeId wanted);
 void lower_at(Lower *l, const Ast *at); /* sets the places of the nodes that follow */
+TypeId lower_scalar_type(Lower *l, DType dtype);
+/* A number whose value is known only when the program runs. */
+bool lower_is_runtime(Lower *l, Value value);
+/* The f64 node of a number or a run-time scalar. */
+NodeId lower_scalar_node(Lower *l, const Ast *at, Value value);
 Value lower_unary(Lower *l, const Ast *at, Op op, Value x);
 Value lower_binary(Lower *l, const Ast *at, Op op, Value x, Value y);
 Value lower_operator(Lower *l, const Ast *at, int op, Value x, Value y);
@@ -304,6 +311,8 @@ Value lower_cast(Lower *l, const Ast *at, Value x, DType dtype);
 NodeId lower_operand(Lower *l, const Ast *at, Value value, DType dtype);
 /* As above, broadcast to the shape of `type` (its dtype too). */
 NodeId lower_filled(Lower *l, const Ast *at, Value value, const Type *type);
+/* A list becomes a tensor; anything else that is none is an error that names `what` takes it. */
+bool lower_as_tensor(Lower *l, const Ast *at, Value *x, const char *what);
 /* Operands as tensors of one type; numbers take the other's. False after an error. */
 bool lower_unify(Lower *l, const Ast *at, Value *values, uint32_t count, NodeId *nodes, TensorValue *names);
 /* The shape that the tensors among `values` broadcast to, and the names of its dimensions. */

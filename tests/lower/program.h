@@ -22,8 +22,8 @@ void program_free(TestProgram *program);
 
 /* The first element of the named value of an `export fn`. */
 double program_value(TestProgram *program, const char *function, const char *field);
-/* The value that `update` stores in `buffer` where every parameter has the value `value`, each gradient equals its parameter,
-   optimizer states are 0, and `step` is 1. */
+/* The value that `update` stores in `buffer` where every parameter has the value `value`, each gradient equals its
+   parameter, optimizer states are 0, and `step` is 1. */
 double program_update(TestProgram *program, const char *buffer, double value);
 
 #endif

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DATA                                                                                                              \
-    "data D {\n    x: f32[4] from csv(\"a.csv\", columns = [\"a\", \"b\", \"c\", \"d\"])\n"                                  \
+#define DATA                                                                                                           \
+    "data D {\n    x: f32[4] from csv(\"a.csv\", columns = [\"a\", \"b\", \"c\", \"d\"])\n"                            \
     "    y: f32 from csv(\"a.csv\", columns = \"y\")\n}\n"
-#define TRAIN(optimizer)                                                                                                  \
+#define TRAIN(optimizer)                                                                                               \
     "train {\n data = D, objective = objective, batch = 8, steps = 10\n optimizer = " optimizer "\n}\n"
-#define ONE_WEIGHT                                                                                                        \
-    "module Net() {\n    param w: f32[4] = ones\n    fn (x: f32[B, 4]) -> f32[B] { return x @ w }\n}\nnet = Net()\n"       \
+#define ONE_WEIGHT                                                                                                     \
+    "module Net() {\n    param w: f32[4] = ones\n    fn (x: f32[B, 4]) -> f32[B] { return x @ w }\n}\nnet = Net()\n"   \
     "fn objective(b: D) { return { loss: mse(net(b.x), b.y) } }\n"
 
 static TestProgram *good(const char *text, const char *const *sets) {
@@ -110,7 +110,8 @@ static void test_expressions(const Expression *table, size_t count) {
         char text[2048];
         snprintf(text, sizeof text,
                  DATA ONE_WEIGHT TRAIN("Sgd()") "fn undefined_branch() { return 1 }\n"
-                 "export fn f() { return { v: f32(%s) } }\n", table[i].text);
+                                                "export fn f() { return { v: f32(%s) } }\n",
+                 table[i].text);
         TestProgram *program = good(text, NULL);
         expect_close(table[i].text, program_value(program, "export.f", "v"), table[i].value, 3e-7);
         program_free(program);
@@ -121,9 +122,10 @@ static void test_language(void) { test_expressions(language, sizeof language / s
 static void test_library(void) { test_expressions(library, sizeof library / sizeof *library); }
 
 static void test_rearrange(void) {
-    TestProgram *program = good(DATA ONE_WEIGHT TRAIN("Sgd()")
-                                "fn heads(x: f32[T, 4], H) { return rearrange(x, [T, (H, D)] -> [H, T, D]) }\n"
-                                "export fn f() { return { v: heads(f32([[1, 2, 3, 4]]), 2)[1, 0, 0] } }\n", NULL);
+    TestProgram *program = good(
+        DATA ONE_WEIGHT TRAIN("Sgd()") "fn heads(x: f32[T, 4], H) { return rearrange(x, [T, (H, D)] -> [H, T, D]) }\n"
+                                       "export fn f() { return { v: heads(f32([[1, 2, 3, 4]]), 2)[1, 0, 0] } }\n",
+        NULL);
     expect_close("rearrange", program_value(program, "export.f", "v"), 3, 0);
     program_free(program);
 }
@@ -194,7 +196,8 @@ static void test_settings(void) {
     CU_ASSERT_EQUAL(program->graph->training.steps, 10);
     program_free(program);
 
-    program = good(text, (const char *const[]){"optimizer.momentum=0", "optimizer.lr=0.25", "batch=16", "micro=4", NULL});
+    program =
+        good(text, (const char *const[]){"optimizer.momentum=0", "optimizer.lr=0.25", "batch=16", "micro=4", NULL});
     expect_setting(program, "optimizer.lr", "0.25", true);
     CU_ASSERT_PTR_NULL(setting(program, "optimizer.lr.peak"));
     CU_ASSERT_EQUAL(tg_buffer_find(program->graph, "optimizer.net.w.m"), -1);
@@ -226,8 +229,9 @@ static uint32_t count_op(const Func *in, Op op) {
 static void test_digits(void) {
     TestProgram *program = program_file(TGC_SOURCE_DIR "/models/digits.tg", NULL);
     CU_ASSERT_EQUAL_FATAL(program->status, TG_OK);
-    const char *const paths[] = {"net.fc1.weight", "net.fc1.bias", "net.fc2.weight", "net.fc2.bias",
-                                 "optimizer.net.fc1.weight.m", "optimizer.net.fc2.bias.v"};
+    const char *const paths[] = {
+        "net.fc1.weight",          "net.fc1.bias", "net.fc2.weight", "net.fc2.bias", "optimizer.net.fc1.weight.m",
+        "optimizer.net.fc2.bias.v"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         CU_ASSERT(tg_buffer_find(program->graph, paths[i]) >= 0);
     const Func *objective = func(program, FUNC_OBJECTIVE);
@@ -266,10 +270,12 @@ static void test_all_models(void) {
 
 /* A training run sees dropout, evaluation and exports do not; keys differ from call to call. */
 static void test_random(void) {
-    TestProgram *program = good(DATA "module Net() {\n    param w: f32[4] = normal()\n"
-                                "    fn (x: f32[B, 4]) { return dropout(dropout(x, 0.1), 0.2) @ w }\n}\nnet = Net()\n"
-                                "fn objective(b: D) { return { loss: mse(net(b.x) + net(b.x), b.y) } }\n" TRAIN("Sgd()")
-                                "export fn f(x: f32[B, 4]) { return net(x) }\n", NULL);
+    TestProgram *program =
+        good(DATA "module Net() {\n    param w: f32[4] = normal()\n"
+                  "    fn (x: f32[B, 4]) { return dropout(dropout(x, 0.1), 0.2) @ w }\n}\nnet = Net()\n"
+                  "fn objective(b: D) { return { loss: mse(net(b.x) + net(b.x), b.y) } }\n" TRAIN(
+                      "Sgd()") "export fn f(x: f32[B, 4]) { return net(x) }\n",
+             NULL);
     const Func *objective = func(program, FUNC_OBJECTIVE);
     CU_ASSERT_EQUAL(count_op(objective, OP_random), 4);
     CU_ASSERT_EQUAL(count_op(func(program, FUNC_OBJECTIVE_EVAL), OP_random), 0);
@@ -282,10 +288,11 @@ static void test_random(void) {
 }
 
 static void test_shared_and_frozen(void) {
-    TestProgram *program = good(DATA "module Wrap(inner) {\n    layer = inner\n    fn (x) { return layer(x) }\n}\n"
-                                "one = Linear(4, 4)\ntwo = Wrap(one)\nthree = Wrap(Linear(4, 1)) frozen\n"
-                                "fn objective(b: D) { return { loss: mse(three(two(one(b.x)))[:, 0], b.y) } }\n"
-                                TRAIN("Sgd()"), NULL);
+    TestProgram *program =
+        good(DATA "module Wrap(inner) {\n    layer = inner\n    fn (x) { return layer(x) }\n}\n"
+                  "one = Linear(4, 4)\ntwo = Wrap(one)\nthree = Wrap(Linear(4, 1)) frozen\n"
+                  "fn objective(b: D) { return { loss: mse(three(two(one(b.x)))[:, 0], b.y) } }\n" TRAIN("Sgd()"),
+             NULL);
     CU_ASSERT(tg_buffer_find(program->graph, "one.weight") >= 0);
     CU_ASSERT_EQUAL(tg_buffer_find(program->graph, "two.layer.weight"), -1);
     CU_ASSERT(tg_buffer_find(program->graph, "three.inner.weight") >= 0);
