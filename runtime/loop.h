@@ -1,6 +1,6 @@
 /* The order in which a plan's functions run: one training step, a pass over a validation set, one run of an export. */
-#ifndef TG_LOOP_H
-#define TG_LOOP_H
+#ifndef TG_RUNTIME_LOOP_H
+#define TG_RUNTIME_LOOP_H
 
 #include "runtime/data.h"
 #include "runtime/exec.h"
