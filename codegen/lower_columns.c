@@ -2,7 +2,7 @@
    in order, CHUNK elements each, and the chunks combined in a binary tree, neighbours first. */
 #include "codegen/lower.h"
 
-enum { CHUNK = 32, UNROLLED_CHUNKS = 4, BLOCK_WORK = 16384, MAX_PIECES = 64 };
+enum { CHUNK = 32, UNROLLED_CHUNKS = 4, SCRATCH_CHUNKS = 1024, BLOCK_WORK = 16384, MAX_PIECES = 64 };
 
 typedef struct Columns {
     Lower *l;
@@ -11,7 +11,7 @@ typedef struct Columns {
     Index outer;    /* index of the outer dimensions */
     LoopId first;   /* first column of the block */
     LoopId valid;   /* elements along the axis that hold records */
-    uint32_t *scratch; /* by reduction: 1 + the buffer of its chunks */
+    uint32_t *chunks, *groups; /* by reduction: 1 + the buffer of its chunks, of its groups of SCRATCH_CHUNKS chunks */
 } Columns;
 
 static const Node *node_at(const Lower *l, NodeId id) { return tg_node(l->func, id); }
@@ -100,45 +100,75 @@ static LoopId chunk_load(Columns *c, uint32_t buffer, LoopId chunk) {
     return tg_loop_load(c->l->k, buffer, chunk_address(c, chunk), 1);
 }
 
-static void combine_level(Columns *c, Group group, int64_t count) {
+static void combine_level(Columns *c, Group group, const uint32_t *buffers, int64_t count) {
     Lower *l = c->l;
     LoopId pair = tg_lower_open(l, MODE_SERIAL, 0, loop_int(l, 0), loop_int(l, count / 2), count / 2);
     LoopId even = two(l, LOOP_imul, pair, loop_int(l, 2)), odd = two(l, LOOP_iadd, even, loop_int(l, 1));
     for (uint32_t i = 0; i < c->nest->reductions.count; i++) {
         if (!in_group(c, i, group))
             continue;
-        uint32_t buffer = c->scratch[i] - 1;
         Op op = (Op)node_at(l, c->nest->reductions.at[i])->op;
-        LoopId sum = tg_lower_combine(l, op, chunk_load(c, buffer, even), chunk_load(c, buffer, odd));
-        tg_loop_store(l->k, buffer, chunk_address(c, pair), 1, sum);
+        LoopId sum = tg_lower_combine(l, op, chunk_load(c, buffers[i] - 1, even), chunk_load(c, buffers[i] - 1, odd));
+        tg_loop_store(l->k, buffers[i] - 1, chunk_address(c, pair), 1, sum);
     }
     tg_lower_close(l, 0);
     for (uint32_t i = 0; count % 2 && i < c->nest->reductions.count; i++)
         if (in_group(c, i, group))
-            tg_loop_store(l->k, c->scratch[i] - 1, chunk_address(c, loop_int(l, count / 2)), 1,
-                          chunk_load(c, c->scratch[i] - 1, loop_int(l, count - 1)));
+            tg_loop_store(l->k, buffers[i] - 1, chunk_address(c, loop_int(l, count / 2)), 1,
+                          chunk_load(c, buffers[i] - 1, loop_int(l, count - 1)));
 }
 
-static void scratch_run(Columns *c, Group group, int64_t start, int64_t extent, LoopId *out) {
+/* The first `count` results in the scratch buffers, combined: into `out`. */
+static void combine_scratch(Columns *c, Group group, const uint32_t *buffers, int64_t count, LoopId *out) {
+    for (; count > 1; count = (count + 1) / 2)
+        combine_level(c, group, buffers, count);
+    for (uint32_t i = 0; i < c->nest->reductions.count; i++)
+        if (in_group(c, i, group))
+            out[i] = chunk_load(c, buffers[i] - 1, loop_int(c->l, 0));
+}
+
+/* Keeps `values` as number `at` of at most `count`. */
+static void keep(Columns *c, Group group, uint32_t *buffers, int64_t count, LoopId at, const LoopId *values) {
     Lower *l = c->l;
-    int64_t chunks = (extent + CHUNK - 1) / CHUNK;
-    LoopId *values = TG_ALLOC(l->arena, LoopId, c->nest->reductions.count);
-    LoopId chunk = tg_lower_open(l, MODE_SERIAL, 0, loop_int(l, 0), loop_int(l, chunks), chunks);
-    fold_chunk(c, group, start, extent, chunk, values);
     for (uint32_t i = 0; i < c->nest->reductions.count; i++) {
         if (!in_group(c, i, group))
             continue;
         DType type = (DType)l->k->instrs.at[values[i]].type;
-        if (c->scratch[i] == 0)
-            c->scratch[i] = 1 + tg_loop_buffer(l->k, ROLE_SCRATCH, type, chunks * c->nest->block);
-        tg_loop_store(l->k, c->scratch[i] - 1, chunk_address(c, chunk), 1, values[i]);
+        if (buffers[i] == 0)
+            buffers[i] = 1 + tg_loop_buffer(l->k, ROLE_SCRATCH, type, count * c->nest->block);
+        tg_loop_store(l->k, buffers[i] - 1, chunk_address(c, at), 1, values[i]);
     }
+}
+
+/* The run's chunks [first, first + count), combined. */
+static void fold_chunks(Columns *c, Group group, int64_t start, int64_t extent, LoopId first, int64_t count, LoopId *out) {
+    Lower *l = c->l;
+    int64_t most = (extent + CHUNK - 1) / CHUNK;
+    LoopId at = tg_lower_open(l, MODE_SERIAL, 0, loop_int(l, 0), loop_int(l, count), count);
+    fold_chunk(c, group, start, extent, two(l, LOOP_iadd, first, at), out);
+    keep(c, group, c->chunks, most < SCRATCH_CHUNKS ? most : SCRATCH_CHUNKS, at, out);
     tg_lower_close(l, 0);
-    for (int64_t count = chunks; count > 1; count = (count + 1) / 2)
-        combine_level(c, group, count);
-    for (uint32_t i = 0; i < c->nest->reductions.count; i++)
-        if (in_group(c, i, group))
-            out[i] = chunk_load(c, c->scratch[i] - 1, loop_int(l, 0));
+    combine_scratch(c, group, c->chunks, count, out);
+}
+
+/* A group of SCRATCH_CHUNKS chunks, a power of two, is a subtree of the whole tree: scratch holds one group, and a result a group. */
+static void scratch_run(Columns *c, Group group, int64_t start, int64_t extent, LoopId *out) {
+    Lower *l = c->l;
+    int64_t chunks = (extent + CHUNK - 1) / CHUNK, whole = chunks / SCRATCH_CHUNKS, rest = chunks % SCRATCH_CHUNKS;
+    if (chunks <= SCRATCH_CHUNKS) {
+        fold_chunks(c, group, start, extent, loop_int(l, 0), chunks, out);
+        return;
+    }
+    int64_t groups = whole + (rest != 0);
+    LoopId at = tg_lower_open(l, MODE_SERIAL, 0, loop_int(l, 0), loop_int(l, whole), whole);
+    fold_chunks(c, group, start, extent, two(l, LOOP_imul, at, loop_int(l, SCRATCH_CHUNKS)), SCRATCH_CHUNKS, out);
+    keep(c, group, c->groups, groups, at, out);
+    tg_lower_close(l, 0);
+    if (rest != 0) {
+        fold_chunks(c, group, start, extent, loop_int(l, whole * SCRATCH_CHUNKS), rest, out);
+        keep(c, group, c->groups, groups, loop_int(l, whole), out);
+    }
+    combine_scratch(c, group, c->groups, groups, out);
 }
 
 /* One of the `split` equal runs of the axis. */
@@ -232,7 +262,8 @@ static void columns_loop(Columns *c, LoopId begin, LoopId end, bool padding) {
 }
 
 void tg_lower_columns(Lower *l, const Nest *nest) {
-    Columns c = {.l = l, .nest = nest, .scratch = TG_ALLOC(l->arena, uint32_t, nest->reductions.count)};
+    Columns c = {.l = l, .nest = nest, .chunks = TG_ALLOC(l->arena, uint32_t, nest->reductions.count),
+                 .groups = TG_ALLOC(l->arena, uint32_t, nest->reductions.count)};
     c.unit = tg_lower_var(l, nest->units, l->depth + 1);
     c.column = tg_lower_var(l, nest->width, l->depth + 2);
     Index unit = tg_index_var(l, c.unit), rest;

@@ -5,7 +5,7 @@
    What a later stage needs again is kept in a scratch row where that is cheaper than computing it again. */
 #include "codegen/lower.h"
 
-enum { SCRATCH_LIMIT = 1 << 18 /* bytes */, MAX_STAGES = 15, MAX_PIECES = 64 };
+enum { SCRATCH_LIMIT = 1 << 19 /* bytes, all rows of a kernel */, MAX_STAGES = 15, MAX_PIECES = 64 };
 static const double CHEAP = 8; /* weight up to which a value is computed again */
 
 typedef struct Rows {
@@ -14,6 +14,7 @@ typedef struct Rows {
     uint32_t row, column; /* variables */
     Index place;          /* flat: row * width + column */
     Entries kept;
+    int64_t bytes; /* of them */
     int stages;
 } Rows;
 
@@ -89,7 +90,8 @@ static void plan_walk(Rows *r, NodeId node, const Place *place, int stage) {
         return;
     entry->walk = l->walk;
     DType dtype = (DType)tg_node_type(l->graph, l->func, node)->dtype;
-    bool fits = r->nest->width * tg_dtype(dtype)->bytes <= SCRATCH_LIMIT;
+    int64_t bytes = r->nest->width * tg_dtype(dtype)->bytes;
+    bool fits = r->bytes + bytes <= SCRATCH_LIMIT;
     if (entry->scratch != 0)
         return;
     if (entry->first_stage == 0) {
@@ -97,6 +99,7 @@ static void plan_walk(Rows *r, NodeId node, const Place *place, int stage) {
     } else if (entry->first_stage <= stage && l->weight[node] > CHEAP && fits) {
         entry->scratch = 1 + tg_loop_buffer(l->k, ROLE_SCRATCH, dtype, r->nest->width);
         tg_push(l->arena, &r->kept, entry);
+        r->bytes += bytes;
         return;
     }
     for (uint32_t i = 0; tg_lower_descends(l, node) && i < node_at(l, node)->operand_count; i++)

@@ -178,7 +178,7 @@ static void test_rules(void) {
 
 /* ---- reductions: against the order written down here once more ---- */
 
-enum { LENGTH = 300 };
+enum { LENGTH = 300, LONG = 70000 };
 
 static void fill(float *x, int count) {
     uint32_t state = 12345;
@@ -200,7 +200,8 @@ static float vector_sum(const float *x, int count, int extent) {
 }
 
 static float chunk_sum(const float *x, int count, int extent, int stride) {
-    float chunks[LENGTH / 32 + 1] = {0};
+    static float chunks[LONG / 32 + 1];
+    memset(chunks, 0, sizeof chunks);
     int number = (extent + 31) / 32;
     for (int c = 0; c < number; c++)
         for (int i = 32 * c; i < 32 * c + 32 && i < count && i < extent; i++)
@@ -239,13 +240,14 @@ static void test_order_of_vectors(void) {
 }
 
 static void test_order_of_columns(void) {
-    static float x[LENGTH * 3], y[3];
+    static float x[LONG * 3], y[3];
     World w;
     world_init(&w);
     if (setjmp(w.arena.guard))
         return;
-    fill(x, LENGTH * 3);
-    static const int SIZES[][2] = {{LENGTH, LENGTH}, {LENGTH, 97}, {128, 128}, {33, 33}, {32, 32}, {5, 2}, {LENGTH, 1}};
+    fill(x, LONG * 3);
+    static const int SIZES[][2] = {{LENGTH, LENGTH}, {LENGTH, 97}, {128, 128}, {33, 33}, {32, 32}, {5, 2}, {LENGTH, 1},
+                                   {LONG, 69990}, {65536, 65536}, {32769, 32769}};
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
         int extent = SIZES[i][0], rows = SIZES[i][1];
         run_sum(&w, "%x: f32[B, 3]", "%1 : f32[B, 3] = arg index=0 \"x\" %2 : f32[3] = reduce_sum %1 axes=0 return y %2",
