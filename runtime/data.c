@@ -9,7 +9,7 @@ typedef struct ReaderRow {
     DataReader *read;
 } ReaderRow;
 
-static const ReaderRow readers[] = {{"idx", tg_read_idx}, {"csv", tg_read_csv}, {"npy", tg_read_npy}};
+static const ReaderRow readers[] = {{"idx", tg_read_idx}, {"csv", tg_read_csv}, {"npy", tg_read_npy}, {"text", tg_read_text}};
 
 DataReader *tg_data_reader(const char *name) {
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
@@ -43,7 +43,21 @@ static const char *place(Arena *arena, const PlanField *field) {
     return tg_arena_printf(arena, "%s:%u: field '%s'", field->line.file, field->line.line, field->name);
 }
 
+static bool is_text(const PlanField *field) { return strcmp(field->reader, "text") == 0; }
+
+/* The records of a text are cut out of its tokens, so the array has none of their dimensions. */
+static Status check_text(Arena *arena, const PlanField *field, const DataArray *array, const char **why) {
+    if (field->rank == 1 && field->dims[0] > 1 && array->rank == 1)
+        return TG_OK;
+    *why = tg_arena_printf(arena, "%s is declared %s, but text gives windows of at least 2 tokens: %s[T + 1]",
+                           place(arena, field), tg_data_shape(arena, field->dtype, field->rank, field->dims),
+                           tg_dtype(field->dtype)->name);
+    return TG_MODEL;
+}
+
 static Status check_shape(Arena *arena, const PlanField *field, const DataArray *array, const char **why) {
+    if (is_text(field))
+        return check_text(arena, field, array, why);
     bool same = array->rank == field->rank + 1;
     for (int i = 0; same && i < field->rank; i++)
         same = array->dims[i + 1] == field->dims[i];
@@ -105,19 +119,33 @@ static Status check_bounds(Arena *arena, const PlanField *field, const DataArray
         if ((value >= field->low && value < field->high) || (field->has_also && value == field->also))
             continue;
         const char *also = field->has_also ? tg_arena_printf(arena, " or %lld", (long long)field->also) : "";
-        *why = tg_arena_printf(arena, "%s: record %lld of %s is %lld; allowed are %lld to %lld%s", place(arena, field),
-                               (long long)(i / per_record), field->path, (long long)value, (long long)field->low,
+        *why = tg_arena_printf(arena, "%s: %s %lld of %s is %lld; allowed are %lld to %lld%s", place(arena, field),
+                               is_text(field) ? "token" : "record", (long long)(i / per_record), field->path, (long long)value, (long long)field->low,
                                (long long)field->high - 1, also);
         return TG_MODEL;
     }
     return TG_OK;
 }
 
+/* The records of split `index`, of all records if `split_count` is 0. */
+static void take_split(DataFiles *files, const PlanSplit *splits, uint32_t split_count, uint32_t index, DataSet *set) {
+    if (set->window_step == 0) {
+        bool by_runs = set->plan->by_runs;
+        set->records =
+            tg_data_split(files->arena, set->file_records, splits, split_count, index, by_runs, &set->count);
+        return;
+    }
+    int64_t first, last;
+    tg_data_cut(set->file_records, splits, split_count, index, &first, &last);
+    set->records = tg_data_windows(files->arena, first, last, set->window_step, &set->count);
+    set->tokens_last = last;
+}
+
 static Status choose_split(DataFiles *files, const PlanDataSet *plan, const char *name, DataSet *set,
                            const char **why) {
     const PlanSplit *splits = files->plan->splits + plan->split_first;
     if (name[0] == '\0') {
-        set->records = tg_data_split(files->arena, set->file_records, NULL, 0, 0, true, &set->count);
+        take_split(files, NULL, 0, 0, set);
         return TG_OK;
     }
     const char **names = TG_ALLOC(files->arena, const char *, plan->split_count + 1);
@@ -125,14 +153,28 @@ static Status choose_split(DataFiles *files, const PlanDataSet *plan, const char
         names[i] = splits[i].name;
         if (strcmp(names[i], name) != 0)
             continue;
-        set->records =
-            tg_data_split(files->arena, set->file_records, splits, plan->split_count, i, plan->by_runs, &set->count);
+        take_split(files, splits, plan->split_count, i, set);
         return TG_OK;
     }
     const char *close = tg_closest(name, names, plan->split_count);
     *why = tg_arena_printf(files->arena, "data set '%s' has no split '%s'%s%s%s", plan->name, name,
                            close ? "; did you mean '" : "", close ? close : "", close ? "'?" : "");
     return TG_USAGE;
+}
+
+/* Windows of all fields begin at the same tokens. */
+static Status check_windows(DataFiles *files, DataSet *set, const char **why) {
+    const PlanField *first = &set->fields[0];
+    set->window_step = is_text(first) ? first->dims[0] - 1 : 0;
+    for (uint32_t i = 1; i < set->field_count; i++) {
+        const PlanField *field = &set->fields[i];
+        if (is_text(field) == is_text(first) && (!is_text(first) || field->dims[0] == first->dims[0]))
+            continue;
+        *why = tg_arena_printf(files->arena, "%s: the fields of a data block are windows of one length, or none is",
+                               place(files->arena, field));
+        return TG_MODEL;
+    }
+    return TG_OK;
 }
 
 Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const char *split, DataSet *set, const char **why) {
@@ -154,7 +196,9 @@ Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const char *split
         set->file_records = array->dims[0];
         set->values[i] = array->values;
         set->record_bytes[i] = (size_t)tg_data_bytes(field->dtype, field->rank, field->dims);
-        TG_TRY(check_bounds(arena, field, array, (int64_t)set->record_bytes[i] / tg_dtype(field->dtype)->bytes, why));
+        int64_t per_record = is_text(field) ? 1 : (int64_t)set->record_bytes[i] / tg_dtype(field->dtype)->bytes;
+        TG_TRY(check_bounds(arena, field, array, per_record, why));
     }
+    TG_TRY(check_windows(files, set, why));
     return choose_split(files, plan, split != NULL ? split : plan->split, set, why);
 }

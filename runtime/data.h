@@ -25,7 +25,7 @@ typedef struct DataRequest {
 } DataRequest;
 
 typedef Status DataReader(Arena *arena, const DataRequest *request, DataArray *array, const char **why);
-DataReader tg_read_idx, tg_read_csv, tg_read_npy;
+DataReader tg_read_idx, tg_read_csv, tg_read_npy, tg_read_text;
 
 /* NULL: no such reader, or not one that is built. */
 DataReader *tg_data_reader(const char *name);
@@ -49,7 +49,8 @@ typedef struct DataRoot {
 } DataRoot;
 DataRoot tg_data_root(const char *option, const TgPlan *plan);
 
-/* The records of one set: a view into the files' arrays. */
+/* The records of one set: a view into the files' arrays. The records of a text are windows, which share their last token
+   with the next one's first: a record is then the position of its first token. */
 typedef struct DataSet {
     const PlanDataSet *plan;
     const PlanField *fields;
@@ -59,7 +60,15 @@ typedef struct DataSet {
     int64_t file_records;
     int64_t *records; /* positions in the file, ascending */
     int64_t count;
+    int64_t window_step; /* tokens from one window to the next; 0: not a text */
+    int64_t tokens_last; /* behind the last token of the set */
+    int64_t shifts;      /* each epoch moves all windows by fewer tokens than this; 0: by none */
 } DataSet;
+
+static inline const unsigned char *tg_data_record(const DataSet *set, uint32_t field, int64_t record) {
+    size_t each = set->window_step > 0 ? tg_dtype(set->fields[field].dtype)->bytes : set->record_bytes[field];
+    return set->values[field] + (size_t)record * each;
+}
 
 /* Files that several sets share are read once. */
 typedef struct DataFiles {
@@ -77,6 +86,15 @@ TG_CHECKED Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const 
 /* The positions of `count` records that belong to split `index`, ascending. Depends on count and shares only. */
 int64_t *tg_data_split(Arena *arena, int64_t count, const PlanSplit *splits, uint32_t split_count, uint32_t index,
                        bool by_runs, int64_t *split_records);
+/* Of `count` records split `index` has [*first, *last) of the order in which they are dealt out. */
+void tg_data_cut(int64_t count, const PlanSplit *splits, uint32_t split_count, uint32_t index, int64_t *first,
+                 int64_t *last);
+/* The windows of tokens [first, last). */
+int64_t *tg_data_windows(Arena *arena, int64_t first, int64_t last, int64_t step, int64_t *count);
+/* For training with shuffled records: the epochs' windows will be shifted, so fewer of them may fit. */
+void tg_data_let_shift(DataSet *set);
+/* Of the epoch: 0 <= shift < shifts. */
+int64_t tg_data_shift(int64_t shifts, uint64_t seed, int64_t epoch);
 /* Shuffles in place: order = f(seed, epoch). docs/training.md has the definition in Python. */
 void tg_data_shuffle(int64_t *records, int64_t count, uint64_t seed, int64_t epoch);
 

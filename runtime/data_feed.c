@@ -9,9 +9,8 @@ void tg_batch_copy(const Batch *batch, uint32_t field, int64_t first, int64_t ro
     if (batch->gathered != NULL) {
         memcpy(to, batch->gathered[field] + (size_t)first * bytes, (size_t)rows * bytes);
     } else {
-        const unsigned char *from = batch->set->values[field];
         for (int64_t i = 0; i < rows; i++)
-            memcpy(to + (size_t)i * bytes, from + (size_t)batch->records[first + i] * bytes, bytes);
+            memcpy(to + (size_t)i * bytes, tg_data_record(batch->set, field, batch->records[first + i]), bytes);
     }
     if (rows < capacity)
         memset(to + (size_t)rows * bytes, 0, (size_t)(capacity - rows) * bytes);
@@ -53,7 +52,9 @@ static Batch advance(Feed *feed) {
     if (cursor->epoch < 0 || cursor->next == count) {
         cursor->epoch++;
         cursor->next = 0;
-        memcpy(cursor->order, feed->set->records, (size_t)count * sizeof *cursor->order);
+        int64_t shift = tg_data_shift(feed->set->shifts, feed->options.seed, cursor->epoch);
+        for (int64_t i = 0; i < count; i++)
+            cursor->order[i] = feed->set->records[i] + shift;
         if (feed->options.shuffle)
             tg_data_shuffle(cursor->order, count, feed->options.seed, cursor->epoch);
     }

@@ -194,6 +194,7 @@ Status tg_predict_from_data(Session *session, const Export *export, const DataSe
     inputs->set.file_records = data->file_records;
     inputs->set.records = data->records;
     inputs->set.count = data->count;
+    inputs->set.window_step = data->window_step;
     return TG_OK;
 }
 

@@ -81,7 +81,10 @@ void tg_session_close(Session *session) {
 }
 
 Status tg_session_train_set(Session *session, DataSet *set) {
-    return tg_data_open(&session->files, &session->plan->train, NULL, set, &session->why);
+    TG_TRY(tg_data_open(&session->files, &session->plan->train, NULL, set, &session->why));
+    if (session->settings.shuffle)
+        tg_data_let_shift(set);
+    return TG_OK;
 }
 
 Status tg_session_eval_set(Session *session, DataSet *set) {
