@@ -37,7 +37,8 @@ static LoopId push(LoopKernel *k, LoopInstr instr) {
 LoopId tg_loop_for(LoopKernel *k, LoopMode mode, LoopId begin, LoopId end, int64_t extent) {
     if (mode == MODE_TILE)
         k->tiles = extent;
-    return push(k, (LoopInstr){.op = LOOP_for, .type = DT_I64, .mode = (uint8_t)mode, .a = begin, .b = end, .imm = extent});
+    return push(
+        k, (LoopInstr){.op = LOOP_for, .type = DT_I64, .mode = (uint8_t)mode, .a = begin, .b = end, .imm = extent});
 }
 
 void tg_loop_end(LoopKernel *k) { push(k, (LoopInstr){.op = LOOP_end}); }
@@ -45,13 +46,20 @@ void tg_loop_end(LoopKernel *k) { push(k, (LoopInstr){.op = LOOP_end}); }
 /* An integer as its type holds it: wrapped to the type's width. */
 static int64_t wrap_to(DType type, int64_t value) {
     switch (type) {
-    case DT_BOOL: return value != 0;
-    case DT_U8: return (uint8_t)value;
-    case DT_I8: return (int8_t)value;
-    case DT_U16: return (uint16_t)value;
-    case DT_I16: return (int16_t)value;
-    case DT_I32: return (int32_t)value;
-    default: return value;
+    case DT_BOOL:
+        return value != 0;
+    case DT_U8:
+        return (uint8_t)value;
+    case DT_I8:
+        return (int8_t)value;
+    case DT_U16:
+        return (uint16_t)value;
+    case DT_I16:
+        return (int16_t)value;
+    case DT_I32:
+        return (int32_t)value;
+    default:
+        return value;
     }
 }
 
@@ -94,14 +102,29 @@ static LoopId identity(const LoopKernel *k, LoopOp op, LoopId a, LoopId b) {
 
 static bool fold(LoopOp op, int64_t x, int64_t y, int64_t *value) {
     switch (op) {
-    case LOOP_iadd: *value = (int64_t)((uint64_t)x + (uint64_t)y); return true;
-    case LOOP_isub: *value = (int64_t)((uint64_t)x - (uint64_t)y); return true;
-    case LOOP_imul: *value = (int64_t)((uint64_t)x * (uint64_t)y); return true;
-    case LOOP_idiv: *value = y > 0 ? x / y : 0; return y > 0;
-    case LOOP_irem: *value = y > 0 ? x % y : 0; return y > 0;
-    case LOOP_imin: *value = x < y ? x : y; return true;
-    case LOOP_imax: *value = x > y ? x : y; return true;
-    default: return false;
+    case LOOP_iadd:
+        *value = (int64_t)((uint64_t)x + (uint64_t)y);
+        return true;
+    case LOOP_isub:
+        *value = (int64_t)((uint64_t)x - (uint64_t)y);
+        return true;
+    case LOOP_imul:
+        *value = (int64_t)((uint64_t)x * (uint64_t)y);
+        return true;
+    case LOOP_idiv:
+        *value = y > 0 ? x / y : 0;
+        return y > 0;
+    case LOOP_irem:
+        *value = y > 0 ? x % y : 0;
+        return y > 0;
+    case LOOP_imin:
+        *value = x < y ? x : y;
+        return true;
+    case LOOP_imax:
+        *value = x > y ? x : y;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -136,11 +159,18 @@ LoopId tg_loop_libm(LoopKernel *k, const char *function, LoopId a, LoopId b) {
 }
 
 LoopId tg_loop_load(LoopKernel *k, uint32_t buffer, LoopId index, int64_t stride) {
-    return push(k, (LoopInstr){.op = LOOP_load, .type = (uint8_t)k->buffers.at[buffer].dtype, .a = index, .buffer = buffer,
+    return push(k, (LoopInstr){.op = LOOP_load,
+                               .type = (uint8_t)k->buffers.at[buffer].dtype,
+                               .a = index,
+                               .buffer = buffer,
                                .imm = stride});
 }
 
 void tg_loop_store(LoopKernel *k, uint32_t buffer, LoopId index, int64_t stride, LoopId value) {
-    push(k, (LoopInstr){.op = LOOP_store, .type = k->instrs.at[value].type, .a = index, .b = value, .buffer = buffer,
+    push(k, (LoopInstr){.op = LOOP_store,
+                        .type = k->instrs.at[value].type,
+                        .a = index,
+                        .b = value,
+                        .buffer = buffer,
                         .imm = stride});
 }

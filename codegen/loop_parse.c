@@ -12,8 +12,8 @@ typedef struct Parser {
     LoopKernel *k;
     Map ids; /* written number -> LoopId */
     const char *at, *end, *line_start;
-    Loc loc;     /* line and file of `at` */
-    int open;    /* loops not closed yet */
+    Loc loc;  /* line and file of `at` */
+    int open; /* loops not closed yet */
     bool failed;
 } Parser;
 
@@ -231,8 +231,13 @@ static void body(Parser *p) {
 
 Status tg_loop_parse(Arena *arena, Diags *diags, uint16_t source, LoopKernel **k) {
     const Source *text = &diags->sources->files.at[source];
-    Parser p = {.arena = arena, .diags = diags, .ids = tg_map(arena), .at = text->text, .end = text->text + text->length,
-                .line_start = text->text, .loc = {.file = source, .line = 1}};
+    Parser p = {.arena = arena,
+                .diags = diags,
+                .ids = tg_map(arena),
+                .at = text->text,
+                .end = text->text + text->length,
+                .line_start = text->text,
+                .loc = {.file = source, .line = 1}};
     expect(&p, "kernel");
     p.k = tg_loop_kernel(arena, word(&p));
     expect(&p, "{");

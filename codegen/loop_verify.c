@@ -8,9 +8,9 @@ typedef struct Verifier {
     const LoopKernel *k;
     LoopId open[MAX_DEPTH]; /* loops around the instruction */
     int depth;
-    LoopId *until;  /* per value: 0, or the loop after whose end it cannot be read */
-    LoopId *after;  /* per reduction: the loop before whose end it cannot be read */
-    bool *closed;   /* per loop */
+    LoopId *until; /* per value: 0, or the loop after whose end it cannot be read */
+    LoopId *after; /* per reduction: the loop before whose end it cannot be read */
+    bool *closed;  /* per loop */
     int tiles;
     const char *why;
 } Verifier;
@@ -126,7 +126,9 @@ static void check_instr(Verifier *v, LoopId id) {
 
 Status tg_loop_verify(const LoopKernel *k, Diags *diags) {
     uint32_t count = k->instrs.count;
-    Verifier v = {.k = k, .until = TG_ALLOC(k->arena, LoopId, count), .after = TG_ALLOC(k->arena, LoopId, count),
+    Verifier v = {.k = k,
+                  .until = TG_ALLOC(k->arena, LoopId, count),
+                  .after = TG_ALLOC(k->arena, LoopId, count),
                   .closed = TG_ALLOC(k->arena, bool, count)};
     LoopId id = 1;
     for (; id < count && v.why == NULL; id++)

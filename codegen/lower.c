@@ -9,8 +9,8 @@ void tg_lower_fail(Lower *l, NodeId node, Status status, const char *what) {
     l->status = status;
     const Node *at = node ? tg_node(l->func, node) : NULL;
     Loc loc = at ? tg_locs_first(l->graph, at->locs) : (Loc){0};
-    tg_error(l->diags, loc, status == TG_INTERNAL ? "internal error: kernel %s: %s: %s" : "kernel %s: %s: %s", l->k->name,
-             at ? tg_op((Op)at->op)->name : "index", what);
+    tg_error(l->diags, loc, status == TG_INTERNAL ? "internal error: kernel %s: %s: %s" : "kernel %s: %s: %s",
+             l->k->name, at ? tg_op((Op)at->op)->name : "index", what);
 }
 
 /* ---- loops ---- */
@@ -79,16 +79,22 @@ void tg_lower_store(Lower *l, const Nest *nest, const Output *output, const Plac
 }
 
 LoopOp tg_lower_reduce_op(Op op) {
-    return op == OP_reduce_sum ? LOOP_reduce_sum : op == OP_reduce_max ? LOOP_reduce_max
-         : op == OP_reduce_min ? LOOP_reduce_min : LOOP_reduce_argmax;
+    return op == OP_reduce_sum   ? LOOP_reduce_sum
+           : op == OP_reduce_max ? LOOP_reduce_max
+           : op == OP_reduce_min ? LOOP_reduce_min
+                                 : LOOP_reduce_argmax;
 }
 
 LoopId tg_lower_combine(Lower *l, Op op, LoopId a, LoopId b) {
     DType type = (DType)l->k->instrs.at[a].type;
     bool is_float = tg_is_float(type), is_unsigned = tg_dtype(type)->kind == KIND_UNSIGNED;
-    LoopOp with = op == OP_reduce_sum ? (is_float ? LOOP_fadd : LOOP_iadd)
-                : op == OP_reduce_max ? (is_float ? LOOP_fmax : is_unsigned ? LOOP_umax : LOOP_imax)
-                                      : (is_float ? LOOP_fmin : is_unsigned ? LOOP_umin : LOOP_imin);
+    LoopOp with = op == OP_reduce_sum   ? (is_float ? LOOP_fadd : LOOP_iadd)
+                  : op == OP_reduce_max ? (is_float      ? LOOP_fmax
+                                           : is_unsigned ? LOOP_umax
+                                                         : LOOP_imax)
+                                        : (is_float      ? LOOP_fmin
+                                           : is_unsigned ? LOOP_umin
+                                                         : LOOP_imin);
     return tg_loop_op(l->k, with, a, b, 0);
 }
 
@@ -106,9 +112,9 @@ LoopId tg_lower_tree(Lower *l, Op op, LoopId *values, int64_t count) {
 /* ---- analysis of the body ---- */
 
 static const double WEIGHTS[OP_COUNT] = {
-    [OP_random] = 40, [OP_exp] = 20,  [OP_expm1] = 20, [OP_log] = 20,  [OP_log1p] = 20, [OP_sqrt] = 10,
-    [OP_rsqrt] = 10,  [OP_sin] = 20,  [OP_cos] = 20,   [OP_tanh] = 20, [OP_erf] = 20,   [OP_sigmoid] = 20,
-    [OP_div] = 10,    [OP_mod] = 20,  [OP_pow] = 40,   [OP_take] = 10, [OP_const] = 0,
+    [OP_random] = 40, [OP_exp] = 20, [OP_expm1] = 20, [OP_log] = 20,  [OP_log1p] = 20, [OP_sqrt] = 10,
+    [OP_rsqrt] = 10,  [OP_sin] = 20, [OP_cos] = 20,   [OP_tanh] = 20, [OP_erf] = 20,   [OP_sigmoid] = 20,
+    [OP_div] = 10,    [OP_mod] = 20, [OP_pow] = 40,   [OP_take] = 10, [OP_const] = 0,
 };
 
 static bool is_reduction(Op op) { return tg_op(op)->fuse == FUSE_reduce; }
@@ -261,7 +267,8 @@ static void add_concat(Lower *l, Nests *nests, NodeId id, uint32_t buffer) {
     }
 }
 
-/* Rows kernels take outputs of whole rows and one value a row; what reads no reduction joins them only at the full width. */
+/* Rows kernels take outputs of whole rows and one value a row; what reads no reduction joins them only at the full
+ * width. */
 static bool joins(const Lower *l, const Nest *nest, const Type *type) {
     const Node *first = tg_node(l->func, nest->reductions.at[0]);
     const Type *full = tg_node_type(l->graph, l->func, tg_operand(l->func, first, 0));
@@ -287,12 +294,16 @@ static void add_output(Lower *l, Nests *nests, NodeId id, uint32_t buffer, Nest 
 }
 
 static void (*const SIZES[])(Lower *, Nest *) = {
-    [NEST_ROWS] = tg_lower_rows_size, [NEST_COLUMNS] = tg_lower_columns_size,
-    [NEST_CUMSUM] = tg_lower_scan_size, [NEST_SCATTER] = tg_lower_scan_size,
+    [NEST_ROWS] = tg_lower_rows_size,
+    [NEST_COLUMNS] = tg_lower_columns_size,
+    [NEST_CUMSUM] = tg_lower_scan_size,
+    [NEST_SCATTER] = tg_lower_scan_size,
 };
 static void (*const LOWERINGS[])(Lower *, const Nest *) = {
-    [NEST_ROWS] = tg_lower_rows, [NEST_COLUMNS] = tg_lower_columns,
-    [NEST_CUMSUM] = tg_lower_cumsum, [NEST_SCATTER] = tg_lower_scatter,
+    [NEST_ROWS] = tg_lower_rows,
+    [NEST_COLUMNS] = tg_lower_columns,
+    [NEST_CUMSUM] = tg_lower_cumsum,
+    [NEST_SCATTER] = tg_lower_scatter,
 };
 
 enum { TILE_WORK = 8192, ALIGNED_UNITS = 64 };
@@ -331,8 +342,13 @@ static void lower_nests(Lower *l, const Nests *nests) {
 
 Status tg_lower_kernel(Arena *arena, Diags *diags, const Graph *graph, const Func *kernel, int64_t capacity,
                        const char *name, LoopKernel **out) {
-    Lower l = {.arena = arena, .diags = diags, .graph = graph, .func = kernel, .capacity = capacity,
-               .k = tg_loop_kernel(arena, name), .entry_map = tg_map(arena)};
+    Lower l = {.arena = arena,
+               .diags = diags,
+               .graph = graph,
+               .func = kernel,
+               .capacity = capacity,
+               .k = tg_loop_kernel(arena, name),
+               .entry_map = tg_map(arena)};
     tg_push(arena, &l.vars, (Var){0});
     add_buffers(&l);
     analyse(&l);

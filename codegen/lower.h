@@ -1,8 +1,8 @@
 /* Inside of tg_lower_kernel: from a kernel's body to loops.
 
-   A body is lowered by pulling: the value of a node at a place (one index an axis) is made from its operands' values at the
-   places that the node's index map gives, down to loads of the inputs. Places are symbolic: sums of digits of loop variables,
-   so that reshapes, transposes and broadcasts of one loop variable stay affine wherever they can. */
+   A body is lowered by pulling: the value of a node at a place (one index an axis) is made from its operands' values at
+   the places that the node's index map gives, down to loads of the inputs. Places are symbolic: sums of digits of loop
+   variables, so that reshapes, transposes and broadcasts of one loop variable stay affine wherever they can. */
 #ifndef TG_LOWER_H
 #define TG_LOWER_H
 
@@ -31,17 +31,17 @@ typedef struct Place {
 
 typedef enum VarKind {
     VAR_LOOP,
-    VAR_QUOTIENT,  /* of / by, where no digits say it */
+    VAR_QUOTIENT, /* of / by, where no digits say it */
     VAR_REMAINDER,
-    VAR_TAKEN,     /* the value of an index node at a place, clamped to [0, by) */
-    VAR_CLAMPED,   /* of / step, clamped to [0, by) */
+    VAR_TAKEN,   /* the value of an index node at a place, clamped to [0, by) */
+    VAR_CLAMPED, /* of / step, clamped to [0, by) */
 } VarKind;
 
 typedef struct Var {
     VarKind kind;
     int64_t extent;
-    int depth;  /* loops that must be open for it to be known */
-    LoopId id;  /* LOOP: the loop */
+    int depth; /* loops that must be open for it to be known */
+    LoopId id; /* LOOP: the loop */
     const Index *of;
     int64_t by, step;
     NodeId node;
@@ -52,10 +52,10 @@ typedef struct Var {
 typedef struct Entry {
     NodeId node;
     const Place *place;
-    LoopId value;      /* 0: not computed, or its loop is closed */
-    uint32_t walk;     /* the last walk that came here */
-    int first_stage;   /* 1 + the stage that computes it first; 0: none */
-    uint32_t scratch;  /* 1 + the buffer that keeps it for later stages; 0: recomputed */
+    LoopId value;     /* 0: not computed, or its loop is closed */
+    uint32_t walk;    /* the last walk that came here */
+    int first_stage;  /* 1 + the stage that computes it first; 0: none */
+    uint32_t scratch; /* 1 + the buffer that keeps it for later stages; 0: recomputed */
 } Entry;
 
 typedef Vec(Entry *) Entries;
@@ -67,23 +67,23 @@ typedef struct Lower {
     const Func *func;
     int64_t capacity;
     LoopKernel *k;
-    uint32_t *arg_buffer;  /* by argument */
-    int *level;            /* by node: reductions on the longest path to it */
-    double *weight;        /* by node: rough cost of an element */
-    LoopId *reduced;       /* by node: a reduction's value, in its row */
-    const Index *row;      /* flat index of the reduced values that `reduced` holds */
-    uint32_t *dense;       /* by node: 1 + the buffer that holds a constant's numbers */
-    int stage;             /* reductions of a lower level are known */
+    uint32_t *arg_buffer; /* by argument */
+    int *level;           /* by node: reductions on the longest path to it */
+    double *weight;       /* by node: rough cost of an element */
+    LoopId *reduced;      /* by node: a reduction's value, in its row */
+    const Index *row;     /* flat index of the reduced values that `reduced` holds */
+    uint32_t *dense;      /* by node: 1 + the buffer that holds a constant's numbers */
+    int stage;            /* reductions of a lower level are known */
     Vec(Var) vars;
-    int depth;             /* open loops */
-    uint32_t vector;       /* variable of the open vector loop; 0: none */
+    int depth;       /* open loops */
+    uint32_t vector; /* variable of the open vector loop; 0: none */
     LoopId tile;
-    Map entry_map;         /* key of (node, place) -> 1 + index into entries */
+    Map entry_map; /* key of (node, place) -> 1 + index into entries */
     Entries entries;
-    Entries live;          /* with a value, in order of computing */
+    Entries live;            /* with a value, in order of computing */
     uint32_t live_marks[16]; /* live.count when the loop of that depth was opened */
     uint32_t walk;
-    int64_t common;        /* while measuring: greatest common divisor of the digits' sizes */
+    int64_t common; /* while measuring: greatest common divisor of the digits' sizes */
     Status status;
 } Lower;
 
@@ -125,7 +125,8 @@ void tg_lower_measure(Lower *l, NodeId node, const Place *place);
 void tg_lower_new_walk(Lower *l);
 /* The place of operand `i` of a view or pointwise node. */
 const Place *tg_lower_operand_place(Lower *l, NodeId node, uint32_t i, const Place *place);
-/* Whether `node`'s operands are read at places known beforehand: all but reductions and nodes of a lower.c nest of their own. */
+/* Whether `node`'s operands are read at places known beforehand: all but reductions and nodes of a lower.c nest of
+ * their own. */
 bool tg_lower_descends(const Lower *l, NodeId node);
 /* The row and the index of a random number: see tg_random. */
 void tg_lower_random_counter(Lower *l, NodeId node, const Place *place, Index *row, Index *index);
@@ -138,8 +139,8 @@ void tg_lower_close(Lower *l, uint32_t var);
 typedef struct Output {
     NodeId node;
     uint32_t buffer;
-    const Type *type;  /* shape of the domain: the node's own */
-    const Type *into;  /* concat: the result's shape, and where this operand begins on `axis` */
+    const Type *type; /* shape of the domain: the node's own */
+    const Type *into; /* concat: the result's shape, and where this operand begins on `axis` */
     int64_t axis, start;
 } Output;
 
@@ -150,14 +151,14 @@ typedef struct Nest {
     NestKind kind;
     Vec(NodeId) reductions;
     Vec(Output) outputs;
-    int64_t rows, width;            /* ROWS; COLUMNS: outer and inner */
-    int64_t length;                 /* COLUMNS */
-    bool flat;                      /* ROWS with one row, its elements spread over the tiles */
+    int64_t rows, width;                        /* ROWS; COLUMNS: outer and inner */
+    int64_t length;                             /* COLUMNS */
+    bool flat;                                  /* ROWS with one row, its elements spread over the tiles */
     bool batch_rows, batch_width, batch_length; /* B lies there, as its major dimension */
-    bool masked;                    /* B lies elsewhere: padding is cleared by a mask */
-    int64_t block;                  /* COLUMNS: columns a unit */
-    int64_t units, grain;           /* what tiles divide */
-    int64_t work;                   /* elements a unit */
+    bool masked;                                /* B lies elsewhere: padding is cleared by a mask */
+    int64_t block;                              /* COLUMNS: columns a unit */
+    int64_t units, grain;                       /* what tiles divide */
+    int64_t work;                               /* elements a unit */
 } Nest;
 
 void tg_lower_rows_size(Lower *l, Nest *nest);
@@ -168,8 +169,8 @@ void tg_lower_scan_size(Lower *l, Nest *nest);
 void tg_lower_cumsum(Lower *l, const Nest *nest);
 void tg_lower_scatter(Lower *l, const Nest *nest);
 
-/* The units of this tile: [lo, hi) hold records, [hi, all) are padding. `extent`: in units, `valid`: per record, 0 if there is no
-   B in them. */
+/* The units of this tile: [lo, hi) hold records, [hi, all) are padding. `extent`: in units, `valid`: per record, 0 if
+   there is no B in them. */
 typedef struct Span {
     LoopId lo, hi, all;
 } Span;

@@ -1,5 +1,5 @@
-/* Reductions along an axis that is not the last: outer x length x inner. The columns are vectors; along the axis runs are folded
-   in order, CHUNK elements each, and the chunks combined in a binary tree, neighbours first. */
+/* Reductions along an axis that is not the last: outer x length x inner. The columns are vectors; along the axis runs
+   are folded in order, CHUNK elements each, and the chunks combined in a binary tree, neighbours first. */
 #include "codegen/lower.h"
 
 enum { CHUNK = 32, UNROLLED_CHUNKS = 4, SCRATCH_CHUNKS = 1024, BLOCK_WORK = 16384, MAX_PIECES = 64 };
@@ -8,9 +8,9 @@ typedef struct Columns {
     Lower *l;
     const Nest *nest;
     uint32_t unit, column;
-    Index outer;    /* index of the outer dimensions */
-    LoopId first;   /* first column of the block */
-    LoopId valid;   /* elements along the axis that hold records */
+    Index outer;               /* index of the outer dimensions */
+    LoopId first;              /* first column of the block */
+    LoopId valid;              /* elements along the axis that hold records */
     uint32_t *chunks, *groups; /* by reduction: 1 + the buffer of its chunks, of its groups of SCRATCH_CHUNKS chunks */
 } Columns;
 
@@ -48,7 +48,7 @@ static Index result_index(Columns *c) {
 }
 
 typedef struct Group {
-    bool argmax;    /* argmaxes, whose order does not matter, or the others */
+    bool argmax; /* argmaxes, whose order does not matter, or the others */
     int64_t split;
 } Group;
 
@@ -71,7 +71,8 @@ static void fold_run(Columns *c, Group group, LoopId begin, LoopId end, int64_t 
     tg_lower_new_walk(l);
     for (uint32_t i = 0; i < c->nest->reductions.count; i++)
         if (in_group(c, i, group))
-            tg_lower_hoist(l, reduced_node(l, c->nest->reductions.at[i]), operand_place(c, c->nest->reductions.at[i], along));
+            tg_lower_hoist(l, reduced_node(l, c->nest->reductions.at[i]),
+                           operand_place(c, c->nest->reductions.at[i], along));
     tg_lower_open(l, MODE_SERIAL, along, begin, end, extent);
     for (uint32_t i = 0; i < c->nest->reductions.count; i++) {
         NodeId id = c->nest->reductions.at[i];
@@ -141,7 +142,8 @@ static void keep(Columns *c, Group group, uint32_t *buffers, int64_t count, Loop
 }
 
 /* The run's chunks [first, first + count), combined. */
-static void fold_chunks(Columns *c, Group group, int64_t start, int64_t extent, LoopId first, int64_t count, LoopId *out) {
+static void fold_chunks(Columns *c, Group group, int64_t start, int64_t extent, LoopId first, int64_t count,
+                        LoopId *out) {
     Lower *l = c->l;
     int64_t most = (extent + CHUNK - 1) / CHUNK;
     LoopId at = tg_lower_open(l, MODE_SERIAL, 0, loop_int(l, 0), loop_int(l, count), count);
@@ -151,7 +153,8 @@ static void fold_chunks(Columns *c, Group group, int64_t start, int64_t extent, 
     combine_scratch(c, group, c->chunks, count, out);
 }
 
-/* A group of SCRATCH_CHUNKS chunks, a power of two, is a subtree of the whole tree: scratch holds one group, and a result a group. */
+/* A group of SCRATCH_CHUNKS chunks, a power of two, is a subtree of the whole tree: scratch holds one group, and a
+ * result a group. */
 static void scratch_run(Columns *c, Group group, int64_t start, int64_t extent, LoopId *out) {
     Lower *l = c->l;
     int64_t chunks = (extent + CHUNK - 1) / CHUNK, whole = chunks / SCRATCH_CHUNKS, rest = chunks % SCRATCH_CHUNKS;
@@ -262,7 +265,9 @@ static void columns_loop(Columns *c, LoopId begin, LoopId end, bool padding) {
 }
 
 void tg_lower_columns(Lower *l, const Nest *nest) {
-    Columns c = {.l = l, .nest = nest, .chunks = TG_ALLOC(l->arena, uint32_t, nest->reductions.count),
+    Columns c = {.l = l,
+                 .nest = nest,
+                 .chunks = TG_ALLOC(l->arena, uint32_t, nest->reductions.count),
                  .groups = TG_ALLOC(l->arena, uint32_t, nest->reductions.count)};
     c.unit = tg_lower_var(l, nest->units, l->depth + 1);
     c.column = tg_lower_var(l, nest->width, l->depth + 2);

@@ -84,7 +84,10 @@ static Place *place_pad(Lower *l, const Node *node, uint32_t i, const Place *pla
         Index shifted = tg_index_const(-low);
         tg_index_add(l, &shifted, &place->at[d], 1);
         int64_t extent = tg_dim_extent(l, type->dims[d]);
-        from->at[d] = new_var(l, (Var){.kind = VAR_CLAMPED, .extent = extent, .by = extent, .step = step,
+        from->at[d] = new_var(l, (Var){.kind = VAR_CLAMPED,
+                                       .extent = extent,
+                                       .by = extent,
+                                       .step = step,
                                        .depth = tg_index_depth(l, &shifted),
                                        .of = tg_arena_copy(l->arena, &shifted, sizeof shifted)});
     }
@@ -106,7 +109,11 @@ static Place *place_take(Lower *l, const Node *node, uint32_t i, const Place *pl
     NodeId index = tg_operand(l->func, node, 1);
     const Place *known = tg_lower_entry(l, index, index_place)->place;
     int64_t extent = tg_dim_extent(l, table->dims[axis]);
-    from->at[axis] = new_var(l, (Var){.kind = VAR_TAKEN, .extent = extent, .by = extent, .node = index, .place = known,
+    from->at[axis] = new_var(l, (Var){.kind = VAR_TAKEN,
+                                      .extent = extent,
+                                      .by = extent,
+                                      .node = index,
+                                      .place = known,
                                       .depth = tg_place_depth(l, known)});
     return from;
 }

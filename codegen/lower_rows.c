@@ -1,8 +1,8 @@
-/* Rows kernels: rows x width, any number of reductions along the rows, one after the other; and pointwise kernels, which are
-   rows kernels without reductions.
+/* Rows kernels: rows x width, any number of reductions along the rows, one after the other; and pointwise kernels,
+   which are rows kernels without reductions.
 
-   A row is computed in stages: a stage is one vector loop that makes the reductions which need only those of earlier stages.
-   What a later stage needs again is kept in a scratch row where that is cheaper than computing it again. */
+   A row is computed in stages: a stage is one vector loop that makes the reductions which need only those of earlier
+   stages. What a later stage needs again is kept in a scratch row where that is cheaper than computing it again. */
 #include "codegen/lower.h"
 
 enum { SCRATCH_LIMIT = 1 << 19 /* bytes, all rows of a kernel */, MAX_STAGES = 15, MAX_PIECES = 64 };
@@ -202,7 +202,8 @@ static void split_pass(Rows *r, int stage, int64_t split, LoopId end) {
         return;
     }
     for (int64_t piece = 0; piece < split; piece++) {
-        LoopId from = loop_int(l, piece * run), to = tg_loop_op(l->k, LOOP_imin, loop_int(l, (piece + 1) * run), end, 0);
+        LoopId from = loop_int(l, piece * run),
+               to = tg_loop_op(l->k, LOOP_imin, loop_int(l, (piece + 1) * run), end, 0);
         pass(r, stage, split, split == 1 ? loop_int(l, 0) : from, split == 1 ? end : to, run, partial + piece * count);
     }
     for (uint32_t i = 0; i < count; i++) {

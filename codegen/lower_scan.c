@@ -1,5 +1,5 @@
-/* Ops that write what they have written before: cumsum along an axis, and scatter_add into a table. The axis runs serially, in a
-   fixed order; vectors and tiles run over what it leaves. */
+/* Ops that write what they have written before: cumsum along an axis, and scatter_add into a table. The axis runs
+   serially, in a fixed order; vectors and tiles run over what it leaves. */
 #include "codegen/lower.h"
 
 static LoopId loop_int(Lower *l, int64_t value) { return tg_loop_int(l->k, DT_I64, value); }
@@ -30,11 +30,11 @@ static Scan scan_of(Lower *l, const Nest *nest) {
     return s;
 }
 
-static int64_t extent_of(const Lower *l, NodeId node) { return tg_type_extent(l, tg_node_type(l->graph, l->func, node)); }
-
-static void mask_padding(Nest *nest) {
-    nest->masked = tg_type_batch_axis(nest->outputs.at[0].type) >= 0;
+static int64_t extent_of(const Lower *l, NodeId node) {
+    return tg_type_extent(l, tg_node_type(l->graph, l->func, node));
 }
+
+static void mask_padding(Nest *nest) { nest->masked = tg_type_batch_axis(nest->outputs.at[0].type) >= 0; }
 
 enum { BLOCK = 64 };
 

@@ -22,7 +22,9 @@ static LoopId compute_operand(Lower *l, NodeId id, uint32_t i, const Place *plac
 }
 
 /* A result rounds to its node's type, in registers too. */
-static LoopId settled(Lower *l, NodeId id, LoopId value) { return tg_loop_convert(l->k, LOOP_convert, value, dtype_of(l, id)); }
+static LoopId settled(Lower *l, NodeId id, LoopId value) {
+    return tg_loop_convert(l->k, LOOP_convert, value, dtype_of(l, id));
+}
 
 static LoopId zero_of(Lower *l, NodeId id) { return tg_loop_number(l->k, dtype_of(l, id), 0); }
 
@@ -69,10 +71,11 @@ static LoopId emit_random(Lower *l, NodeId id, const Place *place) {
 /* ---- pointwise: only the rows whose emit name is `unary` or `binary` leave an entry ---- */
 
 #define SECOND(first, second, ...) second
-#define CHOOSE(...) SECOND(__VA_ARGS__, NO_ENTRY, none)
-#define ENTRY(name) [OP_##name] = scalar_##name,
+#define CHOOSE(...)                SECOND(__VA_ARGS__, NO_ENTRY, none)
+#define ENTRY(name)                [OP_##name] = scalar_##name,
 #define NO_ENTRY(name)
-#define OP(name, min, max, levels, attrs, shape, eval, grad, cast, axes, fuse, cost, emit, gen) CHOOSE(PROBE_##emit)(name)
+#define OP(name, min, max, levels, attrs, shape, eval, grad, cast, axes, fuse, cost, emit, gen)                        \
+    CHOOSE(PROBE_##emit)(name)
 
 #define PROBE_unary none, ENTRY
 static ScalarUnary *const UNARY[OP_COUNT] = {
@@ -187,7 +190,8 @@ static LoopId emit_unbuilt(Lower *l, NodeId id, const Place *place) {
 }
 
 static EmitRule *const RULES[OP_COUNT] = {
-#define OP(name, min, max, levels, attrs, shape, eval, grad, cast, axes, fuse, cost, emit, gen) [OP_##name] = emit_##emit,
+#define OP(name, min, max, levels, attrs, shape, eval, grad, cast, axes, fuse, cost, emit, gen)                        \
+    [OP_##name] = emit_##emit,
 #include "ir/ops.def"
 #undef OP
 };

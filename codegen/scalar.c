@@ -153,7 +153,7 @@ LoopId scalar_or(LoopKernel *k, DType type, LoopId x, LoopId y) {
     return two(k, LOOP_or, x, y);
 }
 
-#define COMPARE(name, f, i, u) \
+#define COMPARE(name, f, i, u)                                                                                         \
     LoopId scalar_##name(LoopKernel *k, DType type, LoopId x, LoopId y) { return by_kind(k, type, f, i, u, x, y); }
 COMPARE(eq, LOOP_feq, LOOP_ieq, LOOP_ieq)
 COMPARE(ne, LOOP_fne, LOOP_ine, LOOP_ine)
@@ -215,7 +215,8 @@ static void philox_round(LoopKernel *k, LoopId c[4], const LoopId key[2]) {
 LoopId scalar_random(LoopKernel *k, uint64_t random_key, LoopId row, LoopId index) {
     LoopId mixed = two(k, LOOP_xor, tg_loop_leaf(k, LOOP_seed, 0), word(k, (int64_t)random_key));
     LoopId key[2] = {low_half(k, mixed), high_half(k, mixed)};
-    LoopId c[4] = {low_half(k, tg_loop_leaf(k, LOOP_iteration, 0)), low_half(k, row), low_half(k, index), high_half(k, index)};
+    LoopId c[4] = {low_half(k, tg_loop_leaf(k, LOOP_iteration, 0)), low_half(k, row), low_half(k, index),
+                   high_half(k, index)};
     for (int round = 0; round < 10; round++) {
         philox_round(k, c, key);
         key[0] = low_half(k, two(k, LOOP_iadd, key[0], word(k, 0x9E3779B9)));

@@ -1,5 +1,5 @@
-/* Transcendental functions. Coefficients are made by tests/codegen/fit_maths.py; every FMA is explicit; tests/codegen/test_maths.c
-   measures the errors over all f32. */
+/* Transcendental functions. Coefficients are made by tests/codegen/fit_maths.py; every FMA is explicit;
+   tests/codegen/test_maths.c measures the errors over all f32. */
 #include "codegen/scalar.h"
 
 #include <math.h>
@@ -36,7 +36,8 @@ static LoopId with_sign(LoopKernel *k, LoopId x, LoopId from) {
 /* ---- exp and what is made of it ---- */
 
 static const double EXP[] = {0.49999994, 0.166665211, 0.0416682623, 0.00836867467, 0.00138210552};
-static const double LOG2_E = 1.44269504, LN2_HIGH = 0.693145752, LN2_LOW = 1.42860677e-06, ROUNDER = 12582912; /* 1.5 * 2^23 */
+static const double LOG2_E = 1.44269504, LN2_HIGH = 0.693145752, LN2_LOW = 1.42860677e-06,
+                    ROUNDER = 12582912; /* 1.5 * 2^23 */
 
 /* e^x = 2^n e^r, |r| < 0.35, and e^r = 1 + r + r^2 q. n as i32; x must lie where n is small. */
 typedef struct Reduced {
@@ -92,8 +93,8 @@ LoopId scalar_expm1(LoopKernel *k, DType type, LoopId x) {
     return choose(k, tiny, x, result);
 }
 
-/* t / (1 + t) or 1 / (1 + t) with t = exp(-|x|). What 1 + t and the quotient round away is added back: remainder times about
-   1 / (1 + t). */
+/* t / (1 + t) or 1 / (1 + t) with t = exp(-|x|). What 1 + t and the quotient round away is added back: remainder times
+   about 1 / (1 + t). */
 LoopId scalar_sigmoid(LoopKernel *k, DType type, LoopId x) {
     LoopId plus = tg_loop_number(k, type, 1);
     if (type == DT_F64)
@@ -120,10 +121,10 @@ LoopId scalar_tanh(LoopKernel *k, DType type, LoopId x) {
     return with_sign(k, choose(k, two(k, LOOP_flt, size, f32(k, 0.625)), small, large), x);
 }
 
-static const double ERF_SMALL[] = {0.128379166, -0.376126289, 0.112836257, -0.0268557314, 0.00519240508, -0.000804976968,
-                                   7.99664995e-05};
-static const double ERF_LARGE[] = {-0.128555119, -0.635609269, -0.105294511, 0.0227084346, -0.00295180315, 5.75801896e-05,
-                                   4.3982418e-05, -4.80462859e-06};
+static const double ERF_SMALL[] = {0.128379166,   -0.376126289,    0.112836257,   -0.0268557314,
+                                   0.00519240508, -0.000804976968, 7.99664995e-05};
+static const double ERF_LARGE[] = {-0.128555119,   -0.635609269,   -0.105294511,  0.0227084346,
+                                   -0.00295180315, 5.75801896e-05, 4.3982418e-05, -4.80462859e-06};
 
 /* x + x P(x^2) near 0, 1 - exp(-|x| + |x| P(|x|)) beyond; 1 from about 3.92 on. */
 LoopId scalar_erf(LoopKernel *k, DType type, LoopId x) {
@@ -139,8 +140,8 @@ LoopId scalar_erf(LoopKernel *k, DType type, LoopId x) {
 
 /* ---- logarithms ---- */
 
-static const double LOG[] = {0.333333135, -0.250000089, 0.200020716, -0.166679904, 0.142203629,
-                             -0.124062076, 0.118834704, -0.116701923, 0.0674955621};
+static const double LOG[] = {0.333333135,  -0.250000089, 0.200020716,  -0.166679904, 0.142203629,
+                             -0.124062076, 0.118834704,  -0.116701923, 0.0674955621};
 enum { ROOT_HALF_BITS = 0x3F3504F3 }; /* sqrt(1/2) as f32 */
 
 /* log(2^n (1 + f)) for 1 + f in [sqrt(1/2), sqrt(2)), n an integer as f32. n LN2_HIGH is exact. */
@@ -200,10 +201,12 @@ LoopId scalar_rsqrt(LoopKernel *k, DType type, LoopId x) {
 
 /* ---- sin and cos, in f64 ---- */
 
-static const double SIN[] = {-0.16666666640797262, 0.0083333293048564461, -0.00019839312271553741, 2.7181216313129821e-06};
+static const double SIN[] = {-0.16666666640797262, 0.0083333293048564461, -0.00019839312271553741,
+                             2.7181216313129821e-06};
 static const double COS[] = {-0.49999999999545136, 0.041666666562084877, -0.0013888881079085367, 2.4799041109965147e-05,
                              -2.7180105464090128e-07};
-static const double TWO_OVER_PI = 0.63661977236758134, HALF_PI_HIGH = 0x1.921FB54442D18p+0, HALF_PI_LOW = 0x1.1A62633145C07p-54;
+static const double TWO_OVER_PI = 0.63661977236758134, HALF_PI_HIGH = 0x1.921FB54442D18p+0,
+                    HALF_PI_LOW = 0x1.1A62633145C07p-54;
 static const double ROUNDER_64 = 0x1.8p52;
 
 /* 2 / pi after the binary point. */
@@ -218,11 +221,13 @@ static LoopId word_of(LoopKernel *k, LoopId number, int first) {
     return word;
 }
 
-/* For x = m 2^e, e in 17 .. 104: x * 2 / pi modulo 4 in units of 2^-62, by the 96 bits of 2 / pi that matter (Payne, Hanek 1983). */
+/* For x = m 2^e, e in 17 .. 104: x * 2 / pi modulo 4 in units of 2^-62, by the 96 bits of 2 / pi that matter (Payne,
+ * Hanek 1983). */
 static LoopId large_turns(LoopKernel *k, LoopId raw) {
     LoopId m = two(k, LOOP_or, two(k, LOOP_and, raw, i64(k, 0x7FFFFF)), i64(k, 0x800000));
     LoopId exponent = two(k, LOOP_and, two(k, LOOP_lshr, raw, i64(k, 23)), i64(k, 0xFF));
-    LoopId skip = two(k, LOOP_imax, two(k, LOOP_isub, exponent, i64(k, 152)), i64(k, 0)); /* e - 2 bits are multiples of 4 */
+    LoopId skip =
+        two(k, LOOP_imax, two(k, LOOP_isub, exponent, i64(k, 152)), i64(k, 0)); /* e - 2 bits are multiples of 4 */
     skip = two(k, LOOP_imin, skip, i64(k, 127));
     LoopId number = two(k, LOOP_lshr, skip, i64(k, 5)), shift = two(k, LOOP_and, skip, i64(k, 31));
     LoopId w[4];
@@ -283,11 +288,11 @@ LoopId scalar_cos(LoopKernel *k, DType type, LoopId x) {
 
 /* ---- pow, in f64: 2^(y log2 |x|) ---- */
 
-static const double LOG2[] = {0.96179669392482869, 0.57707801711005025, 0.41219841798824902, 0.32061548533523559,
-                              0.26146875198111075, 0.24266049887459298};
-static const double EXP2[] = {0.69314718055988511, 0.24022650695722814, 0.055504108668418595, 0.0096181291811649819,
-                              0.0013333557625062713, 0.0001540344088381746, 1.5252990230321908e-05, 1.3258335525246258e-06,
-                              1.0148302870683936e-07};
+static const double LOG2[] = {0.96179669392482869, 0.57707801711005025, 0.41219841798824902,
+                              0.32061548533523559, 0.26146875198111075, 0.24266049887459298};
+static const double EXP2[] = {0.69314718055988511,    0.24022650695722814,    0.055504108668418595,
+                              0.0096181291811649819,  0.0013333557625062713,  0.0001540344088381746,
+                              1.5252990230321908e-05, 1.3258335525246258e-06, 1.0148302870683936e-07};
 static const double TWO_OVER_LN2 = 2.8853900817779268;
 static const int64_t ROOT_HALF_BITS_64 = 0x3FE6A09E667F3BCD;
 

@@ -24,18 +24,16 @@ typedef struct Machine {
     void **buffers;
     const TgScalars *scalars;
     Value *values;
-    LoopId *ends;         /* per loop: its end */
-    Partial **partials;   /* per reduction */
+    LoopId *ends;       /* per loop: its end */
+    Partial **partials; /* per reduction */
     int64_t tile_first, tile_last;
-    int64_t vector;       /* variable of the innermost vector loop */
+    int64_t vector; /* variable of the innermost vector loop */
     const char *why;
 } Machine;
 
 static bool narrow(DType type) { return tg_loop_compute_type(type) == DT_F32; } /* held in `f` */
 
-static double to_double(DType type, Value v) {
-    return narrow(type) ? (double)v.f : type == DT_F64 ? v.d : (double)v.i;
-}
+static double to_double(DType type, Value v) { return narrow(type) ? (double)v.f : type == DT_F64 ? v.d : (double)v.i; }
 
 static Value from_double(DType type, double x) {
     double rounded = tg_round_to(type, x);
@@ -50,13 +48,20 @@ static Value from_double(DType type, double x) {
 
 static Value wrap(DType type, int64_t x) {
     switch (type) {
-    case DT_BOOL: return (Value){.i = x & 1};
-    case DT_U8: return (Value){.i = (uint8_t)x};
-    case DT_I8: return (Value){.i = (int8_t)x};
-    case DT_U16: return (Value){.i = (uint16_t)x};
-    case DT_I16: return (Value){.i = (int16_t)x};
-    case DT_I32: return (Value){.i = (int32_t)x};
-    default: return (Value){.i = x};
+    case DT_BOOL:
+        return (Value){.i = x & 1};
+    case DT_U8:
+        return (Value){.i = (uint8_t)x};
+    case DT_I8:
+        return (Value){.i = (int8_t)x};
+    case DT_U16:
+        return (Value){.i = (uint16_t)x};
+    case DT_I16:
+        return (Value){.i = (int16_t)x};
+    case DT_I32:
+        return (Value){.i = (int32_t)x};
+    default:
+        return (Value){.i = x};
     }
 }
 
@@ -106,18 +111,30 @@ static double maximum(double a, double b) {
 
 static double float_op(LoopOp op, double a, double b) {
     switch (op) {
-    case LOOP_fadd: return a + b;
-    case LOOP_fsub: return a - b;
-    case LOOP_fmul: return a * b;
-    case LOOP_fdiv: return a / b;
-    case LOOP_fneg: return -a;
-    case LOOP_fabs: return fabs(a);
-    case LOOP_fsqrt: return sqrt(a);
-    case LOOP_fmax: return maximum(a, b);
-    case LOOP_fmin: return -maximum(-a, -b);
-    case LOOP_ffloor: return floor(a);
-    case LOOP_fceil: return ceil(a);
-    default: return nearbyint(a);
+    case LOOP_fadd:
+        return a + b;
+    case LOOP_fsub:
+        return a - b;
+    case LOOP_fmul:
+        return a * b;
+    case LOOP_fdiv:
+        return a / b;
+    case LOOP_fneg:
+        return -a;
+    case LOOP_fabs:
+        return fabs(a);
+    case LOOP_fsqrt:
+        return sqrt(a);
+    case LOOP_fmax:
+        return maximum(a, b);
+    case LOOP_fmin:
+        return -maximum(-a, -b);
+    case LOOP_ffloor:
+        return floor(a);
+    case LOOP_fceil:
+        return ceil(a);
+    default:
+        return nearbyint(a);
     }
 }
 
@@ -131,27 +148,43 @@ static Value float_value(LoopOp op, DType type, Value a, Value b, Value c) {
 
 static bool float_compare(LoopOp op, double a, double b) {
     switch (op) {
-    case LOOP_feq: return a == b;
-    case LOOP_fne: return a != b;
-    case LOOP_flt: return a < b;
-    case LOOP_fle: return a <= b;
-    case LOOP_fgt: return a > b;
-    default: return a >= b;
+    case LOOP_feq:
+        return a == b;
+    case LOOP_fne:
+        return a != b;
+    case LOOP_flt:
+        return a < b;
+    case LOOP_fle:
+        return a <= b;
+    case LOOP_fgt:
+        return a > b;
+    default:
+        return a >= b;
     }
 }
 
 static bool int_compare(LoopOp op, int64_t a, int64_t b, uint64_t ua, uint64_t ub) {
     switch (op) {
-    case LOOP_ieq: return a == b;
-    case LOOP_ine: return a != b;
-    case LOOP_ilt: return a < b;
-    case LOOP_ile: return a <= b;
-    case LOOP_igt: return a > b;
-    case LOOP_ige: return a >= b;
-    case LOOP_ult: return ua < ub;
-    case LOOP_ule: return ua <= ub;
-    case LOOP_ugt: return ua > ub;
-    default: return ua >= ub;
+    case LOOP_ieq:
+        return a == b;
+    case LOOP_ine:
+        return a != b;
+    case LOOP_ilt:
+        return a < b;
+    case LOOP_ile:
+        return a <= b;
+    case LOOP_igt:
+        return a > b;
+    case LOOP_ige:
+        return a >= b;
+    case LOOP_ult:
+        return ua < ub;
+    case LOOP_ule:
+        return ua <= ub;
+    case LOOP_ugt:
+        return ua > ub;
+    default:
+        return ua >= ub;
     }
 }
 
@@ -161,28 +194,48 @@ static int64_t divide(Machine *m, LoopOp op, int64_t a, int64_t b, uint64_t ua, 
         return 0;
     }
     switch (op) {
-    case LOOP_idiv: return a / b;
-    case LOOP_irem: return a % b;
-    case LOOP_udiv: return (int64_t)(ua / ub);
-    default: return (int64_t)(ua % ub);
+    case LOOP_idiv:
+        return a / b;
+    case LOOP_irem:
+        return a % b;
+    case LOOP_udiv:
+        return (int64_t)(ua / ub);
+    default:
+        return (int64_t)(ua % ub);
     }
 }
 
 static int64_t int_op(Machine *m, LoopOp op, int64_t a, int64_t b, uint64_t ua, uint64_t ub, int bits) {
     switch (op) {
-    case LOOP_iadd: return (int64_t)((uint64_t)a + (uint64_t)b);
-    case LOOP_isub: return (int64_t)((uint64_t)a - (uint64_t)b);
-    case LOOP_imul: return (int64_t)((uint64_t)a * (uint64_t)b);
-    case LOOP_idiv: case LOOP_irem: case LOOP_udiv: case LOOP_urem: return divide(m, op, a, b, ua, ub);
-    case LOOP_imax: return a > b ? a : b;
-    case LOOP_imin: return a < b ? a : b;
-    case LOOP_umax: return ua > ub ? a : b;
-    case LOOP_umin: return ua < ub ? a : b;
-    case LOOP_and: return a & b;
-    case LOOP_or: return a | b;
-    case LOOP_xor: return a ^ b;
-    case LOOP_not: return ~a;
-    default: break;
+    case LOOP_iadd:
+        return (int64_t)((uint64_t)a + (uint64_t)b);
+    case LOOP_isub:
+        return (int64_t)((uint64_t)a - (uint64_t)b);
+    case LOOP_imul:
+        return (int64_t)((uint64_t)a * (uint64_t)b);
+    case LOOP_idiv:
+    case LOOP_irem:
+    case LOOP_udiv:
+    case LOOP_urem:
+        return divide(m, op, a, b, ua, ub);
+    case LOOP_imax:
+        return a > b ? a : b;
+    case LOOP_imin:
+        return a < b ? a : b;
+    case LOOP_umax:
+        return ua > ub ? a : b;
+    case LOOP_umin:
+        return ua < ub ? a : b;
+    case LOOP_and:
+        return a & b;
+    case LOOP_or:
+        return a | b;
+    case LOOP_xor:
+        return a ^ b;
+    case LOOP_not:
+        return ~a;
+    default:
+        break;
     }
     if (ub >= (uint64_t)bits) {
         m->why = "a shift by the width or more";
@@ -199,7 +252,8 @@ static Value converted(DType from, DType to, Value v) {
         bool is_signed = tg_dtype(to)->kind == KIND_SIGNED;
         if (bits == 64)
             return v;
-        int64_t low = is_signed ? -(INT64_C(1) << (bits - 1)) : 0, high = (INT64_C(1) << (is_signed ? bits - 1 : bits)) - 1;
+        int64_t low = is_signed ? -(INT64_C(1) << (bits - 1)) : 0,
+                high = (INT64_C(1) << (is_signed ? bits - 1 : bits)) - 1;
         return (Value){.i = v.i < low ? low : v.i > high ? high : v.i};
     }
     if (from == DT_I64 && to == DT_F32)
@@ -231,7 +285,7 @@ static const struct {
     double (*two)(double, double);
 } LIBM[] = {
     {"exp", exp, NULL}, {"expm1", expm1, NULL}, {"log", log, NULL}, {"log1p", log1p, NULL}, {"sin", sin, NULL},
-    {"cos", cos, NULL}, {"tanh", tanh, NULL}, {"erf", erf, NULL}, {"pow", NULL, pow}, {"fmod", NULL, fmod},
+    {"cos", cos, NULL}, {"tanh", tanh, NULL},   {"erf", erf, NULL}, {"pow", NULL, pow},     {"fmod", NULL, fmod},
 };
 
 static Value libm(Machine *m, const LoopInstr *instr) {
@@ -264,7 +318,10 @@ static Value neutral(LoopOp op, DType type) {
 
 static Value reduced(Machine *m, LoopOp op, DType type, Value a, Value b) {
     if (tg_is_float(type))
-        return float_value(op == LOOP_reduce_sum ? LOOP_fadd : op == LOOP_reduce_max ? LOOP_fmax : LOOP_fmin, type, a, b, a);
+        return float_value(op == LOOP_reduce_sum   ? LOOP_fadd
+                           : op == LOOP_reduce_max ? LOOP_fmax
+                                                   : LOOP_fmin,
+                           type, a, b, a);
     LoopOp as = op == LOOP_reduce_sum ? LOOP_iadd : op == LOOP_reduce_max ? LOOP_imax : LOOP_imin;
     return wrap(type, int_op(m, as, a.i, b.i, (uint64_t)a.i, (uint64_t)b.i, 64));
 }
@@ -376,12 +433,18 @@ static void memory(Machine *m, LoopId id) {
 static Value leaf(Machine *m, const LoopInstr *instr) {
     DType type = (DType)instr->type;
     switch ((LoopOp)instr->op) {
-    case LOOP_const: return tg_is_float(type) ? from_double(type, instr->number) : (Value){.i = instr->imm};
-    case LOOP_scalar: return (Value){.d = m->scalars->values[instr->imm]};
-    case LOOP_rows: return (Value){.i = m->scalars->rows};
-    case LOOP_first_row: return (Value){.i = m->scalars->first_row};
-    case LOOP_iteration: return (Value){.i = (int64_t)m->scalars->iteration};
-    default: return (Value){.i = (int64_t)m->scalars->seed};
+    case LOOP_const:
+        return tg_is_float(type) ? from_double(type, instr->number) : (Value){.i = instr->imm};
+    case LOOP_scalar:
+        return (Value){.d = m->scalars->values[instr->imm]};
+    case LOOP_rows:
+        return (Value){.i = m->scalars->rows};
+    case LOOP_first_row:
+        return (Value){.i = m->scalars->first_row};
+    case LOOP_iteration:
+        return (Value){.i = (int64_t)m->scalars->iteration};
+    default:
+        return (Value){.i = (int64_t)m->scalars->seed};
     }
 }
 

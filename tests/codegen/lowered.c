@@ -16,8 +16,8 @@ typedef struct World {
     Diags diags;
     Graph *graph;
     const LoweredCase *c;
-    Tensor *values;  /* by node, unfused */
-    void **memory;   /* by node, unfused: capacity */
+    Tensor *values; /* by node, unfused */
+    void **memory;  /* by node, unfused: capacity */
     TgScalars scalars;
     double settings[2];
 } World;
@@ -25,16 +25,16 @@ typedef struct World {
 static const Type *type_of(const World *w, TypeId id) { return tg_type_of(&w->graph->types, id); }
 
 static void complain(const World *w, const char *what) {
-    printf("\n  %s (capacity %lld, rows %lld): %s\n", w->c->name, (long long)w->c->capacity, (long long)w->c->rows, what);
+    printf("\n  %s (capacity %lld, rows %lld): %s\n", w->c->name, (long long)w->c->capacity, (long long)w->c->rows,
+           what);
     CU_FAIL("a lowered kernel is wrong");
 }
 
 static Func *parse_case(World *w, Arena *arena, const LoweredCase *c) {
     tg_diags_init(&w->diags, arena, &w->sources, stdout);
     w->c = c;
-    const char *text = tg_arena_printf(arena,
-                                       "graph @kernel { scalar $lr setting 0.25 func @k kernel(%s) { %s } }", c->args,
-                                       c->body);
+    const char *text =
+        tg_arena_printf(arena, "graph @kernel { scalar $lr setting 0.25 func @k kernel(%s) { %s } }", c->args, c->body);
     Status status = tg_graph_parse(arena, &w->diags, &w->sources, c->name, text, strlen(text), &w->graph);
     if (status != TG_OK)
         return NULL;
@@ -81,8 +81,9 @@ static Tensor input(World *w, TypeId id, uint64_t seed) {
     value.at = TG_ALLOC(&w->arena, double, value.count + 1);
     for (int64_t i = 0; i < value.count; i++) {
         double unit = (double)next_random(&seed) / 0x1p31;
-        double x = type->dtype == DT_BOOL ? unit > 0.5 : tg_is_integer(type->dtype) ? floor(unit * 7) - (unit > 0.9 ? 3 : 0)
-                                                                                   : unit * 4 - 2;
+        double x = type->dtype == DT_BOOL       ? unit > 0.5
+                   : tg_is_integer(type->dtype) ? floor(unit * 7) - (unit > 0.9 ? 3 : 0)
+                                                : unit * 4 - 2;
         value.at[i] = tg_round_to(type->dtype, x);
     }
     return value;
@@ -222,8 +223,14 @@ static void check_world(World *w, const Func *func) {
         buffers[args + i] = new_memory(w, type_of(w, tg_node(func, func->results.at[i].node)->type), 0xEE, &bytes);
     w->settings[0] = 0.25;
     w->scalars = (TgScalars){.rows = w->c->rows, .first_row = 5, .iteration = 7, .seed = 11, .values = w->settings};
-    EvalState state = {.arena = &w->arena, .mode = EVAL_TYPED, .rows = w->c->rows, .first_row = 5, .iteration = 7, .seed = 11,
-                       .scalars = w->settings, .args = inputs};
+    EvalState state = {.arena = &w->arena,
+                       .mode = EVAL_TYPED,
+                       .rows = w->c->rows,
+                       .first_row = 5,
+                       .iteration = 7,
+                       .seed = 11,
+                       .scalars = w->settings,
+                       .args = inputs};
     if (tg_eval_func(&state, w->graph, func, &w->diags, want) != TG_OK) {
         complain(w, "the evaluator fails");
         return;

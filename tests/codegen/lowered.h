@@ -12,7 +12,8 @@ typedef struct LoweredCase {
     double tolerance; /* relative; 0: equal */
 } LoweredCase;
 
-/* Complains through CUnit: about values, padding that is not zero, and bits that differ when every node is a kernel of its own. */
+/* Complains through CUnit: about values, padding that is not zero, and bits that differ when every node is a kernel of
+ * its own. */
 void check_lowered(const LoweredCase *c);
 
 /* The loops of a body, for tests of their shape. */

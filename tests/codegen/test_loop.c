@@ -99,10 +99,14 @@ static void test_lowered_identity(void) {
     world_init(&w);
     if (setjmp(w.arena.guard))
         return;
-    LoweredCase c = {"softmax", "%x: f32[B, 11]",
+    LoweredCase c = {"softmax",
+                     "%x: f32[B, 11]",
                      "%1 : f32[B, 11] = arg index=0 \"x\" %2 : f32[B] = reduce_max %1 axes=1 "
                      "%3 : f32[B, 11] = broadcast %2 dims=0 %4 : f32[B, 11] = sub %1, %3 %5 : f32[B, 11] = tanh %4 "
-                     "%6 : f32[B, 11] = pow %5, %4 %7 : f32[B, 11] = sin %6 return y %7", 64, 1, 0};
+                     "%6 : f32[B, 11] = pow %5, %4 %7 : f32[B, 11] = sin %6 return y %7",
+                     64,
+                     1,
+                     0};
     const char *text = print(&w, lower_text(&w.arena, &c));
     LoopKernel *k;
     CU_ASSERT_EQUAL_FATAL(parse(&w, text, &k), TG_OK);
@@ -140,15 +144,17 @@ static void test_syntax(void) {
     tg_arena_deinit(&w.arena);
 }
 
-#define KERNEL(body)                                                                                                     \
-    "kernel k { buffer 0 in f32[64] buffer 1 out f32[64] %1 = const i64 0 %2 = const i64 1 %3 = for tile %1 to %2 extent 1 { " \
+#define KERNEL(body)                                                                                                   \
+    "kernel k { buffer 0 in f32[64] buffer 1 out f32[64] %1 = const i64 0 %2 = const i64 1 %3 = for tile %1 to %2 "    \
+    "extent 1 { "                                                                                                      \
     "%4 = const f32 1 " body " } }"
 
 static void test_rules(void) {
     static const Bad BAD[] = {
         {"kernel k { }", "a kernel is one tile loop"},
         {KERNEL("%5 = for serial %1 to %2 extent 1 { %6 = load f32 0[%5] } %7 = fneg f32 %6"), "not visible"},
-        {KERNEL("%5 = for serial %1 to %2 extent 1 { %6 = reduce_sum f32 %4 %7 = fneg f32 %6 }"), "before its loop ends"},
+        {KERNEL("%5 = for serial %1 to %2 extent 1 { %6 = reduce_sum f32 %4 %7 = fneg f32 %6 }"),
+         "before its loop ends"},
         {KERNEL("%5 = reduce_sum f32 %4"), "stands in no loop"},
         {KERNEL("%5 = load f32 0[%1 + 1 * v]"), "outside of a vector loop"},
         {KERNEL("store 0[%1], %4"), "a store to an input"},
@@ -246,20 +252,21 @@ static void test_order_of_columns(void) {
     if (setjmp(w.arena.guard))
         return;
     fill(x, LONG * 3);
-    static const int SIZES[][2] = {{LENGTH, LENGTH}, {LENGTH, 97}, {128, 128}, {33, 33}, {32, 32}, {5, 2}, {LENGTH, 1},
-                                   {LONG, 69990}, {65536, 65536}, {32769, 32769}};
+    static const int SIZES[][2] = {{LENGTH, LENGTH}, {LENGTH, 97}, {128, 128},    {33, 33},       {32, 32},
+                                   {5, 2},           {LENGTH, 1},  {LONG, 69990}, {65536, 65536}, {32769, 32769}};
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
         int extent = SIZES[i][0], rows = SIZES[i][1];
-        run_sum(&w, "%x: f32[B, 3]", "%1 : f32[B, 3] = arg index=0 \"x\" %2 : f32[3] = reduce_sum %1 axes=0 return y %2",
-                extent, rows, x, y);
+        run_sum(&w, "%x: f32[B, 3]",
+                "%1 : f32[B, 3] = arg index=0 \"x\" %2 : f32[3] = reduce_sum %1 axes=0 return y %2", extent, rows, x,
+                y);
         for (int column = 0; column < 3; column++)
             CU_ASSERT_EQUAL(y[column], chunk_sum(x + column, rows, extent, 3));
     }
-    run_sum(&w, "%x: f32[B, 3]", "%1 : f32[B, 3] = arg index=0 \"x\" %2 : f32[3] = reduce_sum %1 axes=0 split=2 return y %2",
-            200, 150, x, y);
+    run_sum(&w, "%x: f32[B, 3]",
+            "%1 : f32[B, 3] = arg index=0 \"x\" %2 : f32[3] = reduce_sum %1 axes=0 split=2 return y %2", 200, 150, x,
+            y);
     for (int column = 0; column < 3; column++)
-        CU_ASSERT_EQUAL(y[column],
-                        chunk_sum(x + column, 100, 100, 3) + chunk_sum(x + 300 + column, 50, 100, 3));
+        CU_ASSERT_EQUAL(y[column], chunk_sum(x + column, 100, 100, 3) + chunk_sum(x + 300 + column, 50, 100, 3));
     tg_arena_deinit(&w.arena);
 }
 

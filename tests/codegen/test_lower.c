@@ -5,64 +5,81 @@
 
 #include <stdio.h>
 
-#define F32 2e-5
+#define F32          2e-5
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
 static const LoweredCase POINTWISE[] = {
     {"add", "%a: f32[B, 5], %b: f32[B, 5]",
-     "%1 : f32[B, 5] = arg index=0 \"a\" %2 : f32[B, 5] = arg index=1 \"b\" %3 : f32[B, 5] = add %1, %2 return y %3", 7, 4, 0},
+     "%1 : f32[B, 5] = arg index=0 \"a\" %2 : f32[B, 5] = arg index=1 \"b\" %3 : f32[B, 5] = add %1, %2 return y %3", 7,
+     4, 0},
     {"bias and relu", "%a: f32[B, 6], %b: f32[6]",
      "%1 : f32[B, 6] = arg index=0 \"a\" %2 : f32[6] = arg index=1 \"b\" %3 : f32[B, 6] = broadcast %2 dims=1 "
      "%4 : f32[B, 6] = add %1, %3 %5 : f32 = const value=0 %6 : f32[B, 6] = broadcast %5 dims=[] "
-     "%7 : f32[B, 6] = maximum %4, %6 return y %7 return z %4", 5, 3, 0},
+     "%7 : f32[B, 6] = maximum %4, %6 return y %7 return z %4",
+     5, 3, 0},
     {"transpose and reshape", "%a: f32[B, 3, 4]",
      "%1 : f32[B, 3, 4] = arg index=0 \"a\" %2 : f32[B, 4, 3] = transpose %1 perm=[0, 2, 1] "
-     "%3 : f32[B, 12] = reshape %2 %4 : f32[B, 12] = neg %3 return y %4", 4, 2, 0},
+     "%3 : f32[B, 12] = reshape %2 %4 : f32[B, 12] = neg %3 return y %4",
+     4, 2, 0},
     {"B in the middle", "%a: f32[B, 3, 4]",
      "%1 : f32[B, 3, 4] = arg index=0 \"a\" %2 : f32[3, B, 4] = transpose %1 perm=[1, 0, 2] "
-     "%3 : f32[3, B, 4] = exp %2 return y %3", 4, 2, F32},
-    {"B major", "%a: f32[B*3, 4]", "%1 : f32[B*3, 4] = arg index=0 \"a\" %2 : f32[B, 3, 4] = reshape %1 "
-     "%3 : f32[B, 3, 4] = exp %2 %4 : f32[B*12] = reshape %3 return y %4", 4, 3, F32},
+     "%3 : f32[3, B, 4] = exp %2 return y %3",
+     4, 2, F32},
+    {"B major", "%a: f32[B*3, 4]",
+     "%1 : f32[B*3, 4] = arg index=0 \"a\" %2 : f32[B, 3, 4] = reshape %1 "
+     "%3 : f32[B, 3, 4] = exp %2 %4 : f32[B*12] = reshape %3 return y %4",
+     4, 3, F32},
     {"slice", "%a: f32[B, 9]",
      "%1 : f32[B, 9] = arg index=0 \"a\" %2 : f32[B, 4] = slice %1 start=[0, 1] limit=[1, 8] stride=[1, 2] "
-     "%3 : f32[B, 4] = abs %2 return y %3", 3, 2, 0},
+     "%3 : f32[B, 4] = abs %2 return y %3",
+     3, 2, 0},
     {"two shapes", "%a: f32[B, 4], %b: f32[7]",
      "%1 : f32[B, 4] = arg index=0 \"a\" %2 : f32[7] = arg index=1 \"b\" %3 : f32[B, 4] = neg %1 %4 : f32[7] = abs %2 "
-     "return y %3 return z %4", 3, 1, 0},
-    {"large", "%a: f32[B, 700]", "%1 : f32[B, 700] = arg index=0 \"a\" %2 : f32[B, 700] = mul %1, %1 return y %2", 64, 50, 0},
+     "return y %3 return z %4",
+     3, 1, 0},
+    {"large", "%a: f32[B, 700]", "%1 : f32[B, 700] = arg index=0 \"a\" %2 : f32[B, 700] = mul %1, %1 return y %2", 64,
+     50, 0},
     {"large rows", "%a: f32[B, 700], %b: f32[700]",
      "%1 : f32[B, 700] = arg index=0 \"a\" %2 : f32[700] = arg index=1 \"b\" %3 : f32[B, 700] = broadcast %2 dims=1 "
-     "%4 : f32[B, 700] = mul %1, %3 return y %4", 64, 50, 0},
+     "%4 : f32[B, 700] = mul %1, %3 return y %4",
+     64, 50, 0},
     {"settings", "%a: f32[5]",
      "%1 : f32[5] = arg index=0 \"a\" %2 : f64 = scalar $lr %3 : f32 = convert %2 %4 : f32[5] = broadcast %3 dims=[] "
-     "%5 : f32[5] = mul %1, %4 return y %5", 1, 1, 0},
+     "%5 : f32[5] = mul %1, %4 return y %5",
+     1, 1, 0},
     {"iota and random", "",
      "%1 : i32[B, 5] = iota axis=1 %2 : f32[B, 5] = convert %1 %3 : f32[B, 5] = random key=0x123456789abcdef0 "
-     "%4 : f32[B, 5] = add %2, %3 return y %4 return z %3", 6, 4, 0},
+     "%4 : f32[B, 5] = add %2, %3 return y %4 return z %3",
+     6, 4, 0},
     {"random of B in the middle", "", "%1 : f32[3, B, 2] = random key=0x17 return y %1", 4, 3, 0},
     {"dense constant", "%a: f32[B, 3]",
      "%1 : f32[B, 3] = arg index=0 \"a\" %2 : f32[3] = const values=[1, 2.5, -3] %3 : f32[B, 3] = broadcast %2 dims=1 "
-     "%4 : f32[B, 3] = add %1, %3 return y %4", 4, 2, 0},
+     "%4 : f32[B, 3] = add %1, %3 return y %4",
+     4, 2, 0},
     {"bf16 rounds at every node", "%a: bf16[B, 7], %b: bf16[B, 7]",
      "%1 : bf16[B, 7] = arg index=0 \"a\" %2 : bf16[B, 7] = arg index=1 \"b\" %3 : bf16[B, 7] = mul %1, %2 "
-     "%4 : bf16[B, 7] = add %3, %1 %5 : f32[B, 7] = convert %4 return y %4 return z %5", 3, 2, 0},
+     "%4 : bf16[B, 7] = add %3, %1 %5 : f32[B, 7] = convert %4 return y %4 return z %5",
+     3, 2, 0},
     {"f16", "%a: f16[9]", "%1 : f16[9] = arg index=0 \"a\" %2 : f16[9] = exp %1 return y %2", 1, 1, 1e-3},
     {"a cast rounds where it stands", "%a: f32[9]",
      "%1 : f32[9] = arg index=0 \"a\" %2 : bf16[9] = convert %1 %3 : f32[9] = convert %2 return y %3", 1, 1, 0},
     {"integers", "%a: i32[20], %b: i32[20]",
-     "%1 : i32[20] = arg index=0 \"a\" %2 : i32[20] = arg index=1 \"b\" %3 : i32[20] = div %1, %2 %4 : i32[20] = mod %1, %2 "
+     "%1 : i32[20] = arg index=0 \"a\" %2 : i32[20] = arg index=1 \"b\" %3 : i32[20] = div %1, %2 %4 : i32[20] = mod "
+     "%1, %2 "
      "%5 : u8[20] = convert %1 %6 : u8[20] = sub %5, %5 %7 : bool[20] = lt %1, %2 %8 : i32[20] = select %7, %1, %2 "
-     "%9 : f32[20] = convert %1 return a %3 return b %4 return c %5 return d %6 return e %7 return f %8 return g %9", 1, 1, 0},
+     "%9 : f32[20] = convert %1 return a %3 return b %4 return c %5 return d %6 return e %7 return f %8 return g %9",
+     1, 1, 0},
     {"float mod", "%a: f32[20], %b: f32[20]",
-     "%1 : f32[20] = arg index=0 \"a\" %2 : f32[20] = arg index=1 \"b\" %3 : f32[20] = mod %1, %2 return y %3", 1, 1, 0},
+     "%1 : f32[20] = arg index=0 \"a\" %2 : f32[20] = arg index=1 \"b\" %3 : f32[20] = mod %1, %2 return y %3", 1, 1,
+     0},
     {"empty", "%a: f32[B, 0]", "%1 : f32[B, 0] = arg index=0 \"a\" %2 : f32[B, 0] = neg %1 return y %2", 3, 2, 0},
     {"one", "%a: f32", "%1 : f32 = arg index=0 \"a\" %2 : f32 = neg %1 return y %2", 1, 1, 0},
     {"no rows", "%a: f32[B, 3]", "%1 : f32[B, 3] = arg index=0 \"a\" %2 : f32[B, 3] = exp %1 return y %2", 4, 0, 0},
 };
 
-#define SOFTMAX                                                                                                           \
-    "%1 : f32[B, 11] = arg index=0 \"x\" %2 : f32[B] = reduce_max %1 axes=1 %3 : f32[B, 11] = broadcast %2 dims=0 "        \
-    "%4 : f32[B, 11] = sub %1, %3 %5 : f32[B, 11] = exp %4 %6 : f32[B] = reduce_sum %5 axes=1 "                            \
+#define SOFTMAX                                                                                                        \
+    "%1 : f32[B, 11] = arg index=0 \"x\" %2 : f32[B] = reduce_max %1 axes=1 %3 : f32[B, 11] = broadcast %2 dims=0 "    \
+    "%4 : f32[B, 11] = sub %1, %3 %5 : f32[B, 11] = exp %4 %6 : f32[B] = reduce_sum %5 axes=1 "                        \
     "%7 : f32[B, 11] = broadcast %6 dims=0 "
 
 static const LoweredCase ROWS[] = {
@@ -72,14 +89,16 @@ static const LoweredCase ROWS[] = {
      "%1 : f32[B, 3, 20] = arg index=0 \"x\" %2 : f32[B, 3] = reduce_max %1 axes=2 "
      "%3 : f32[B, 3, 20] = broadcast %2 dims=[0, 1] %4 : f32[B, 3, 20] = sub %1, %3 %5 : f32[B, 3, 20] = exp %4 "
      "%6 : f32[B, 3] = reduce_sum %5 axes=2 %7 : f32[B, 3, 20] = broadcast %6 dims=[0, 1] "
-     "%8 : f32[B, 3, 20] = div %5, %7 return y %8", 5, 2, F32},
+     "%8 : f32[B, 3, 20] = div %5, %7 return y %8",
+     5, 2, F32},
     {"layer norm", "%x: f32[B, 40], %g: f32[40]",
      "%1 : f32[B, 40] = arg index=0 \"x\" %2 : f32[40] = arg index=1 \"g\" %3 : f32[B] = reduce_sum %1 axes=1 "
      "%4 : f32 = const value=0.025 %5 : f32[B] = broadcast %4 dims=[] %6 : f32[B] = mul %3, %5 "
      "%7 : f32[B, 40] = broadcast %6 dims=0 %8 : f32[B, 40] = sub %1, %7 %9 : f32[B, 40] = mul %8, %8 "
      "%10 : f32[B] = reduce_sum %9 axes=1 %11 : f32[B] = mul %10, %5 %12 : f32[B] = rsqrt %11 "
      "%13 : f32[B, 40] = broadcast %12 dims=0 %14 : f32[B, 40] = mul %8, %13 %15 : f32[B, 40] = broadcast %2 dims=1 "
-     "%16 : f32[B, 40] = mul %14, %15 return y %16 return mean %6 return r %12", 4, 3, F32},
+     "%16 : f32[B, 40] = mul %14, %15 return y %16 return mean %6 return r %12",
+     4, 3, F32},
     {"cross entropy", "%x: f32[B, 10], %t: i32[B]",
      "%1 : f32[B, 10] = arg index=0 \"x\" %2 : i32[B] = arg index=1 \"t\" %3 : f32[B] = reduce_max %1 axes=1 "
      "%4 : f32[B, 10] = broadcast %3 dims=0 %5 : f32[B, 10] = sub %1, %4 %6 : f32[B, 10] = exp %5 "
@@ -87,87 +106,115 @@ static const LoweredCase ROWS[] = {
      "%10 : i32[B, 10] = broadcast %2 dims=0 %11 : bool[B, 10] = eq %9, %10 %12 : f32[B, 10] = convert %11 "
      "%13 : f32[B, 10] = mul %5, %12 %14 : f32[B] = reduce_sum %13 axes=1 %15 : f32[B] = sub %8, %14 "
      "%16 : f32[B, 10] = broadcast %7 dims=0 %17 : f32[B, 10] = div %6, %16 %18 : f32[B, 10] = sub %17, %12 "
-     "%19 : i32[B] = argmax %1 axis=1 return loss %15 return dx %18 return best %19", 8, 5, F32},
+     "%19 : i32[B] = argmax %1 axis=1 return loss %15 return dx %18 return best %19",
+     8, 5, F32},
     {"rows of bf16", "%x: bf16[B, 33]",
      "%1 : bf16[B, 33] = arg index=0 \"x\" %2 : f32[B, 33] = convert %1 %3 : f32[B] = reduce_sum %2 axes=1 "
-     "%4 : f32[B, 33] = broadcast %3 dims=0 %5 : f32[B, 33] = sub %2, %4 %6 : bf16[B, 33] = convert %5 return y %6", 3, 2, 1e-2},
+     "%4 : f32[B, 33] = broadcast %3 dims=0 %5 : f32[B, 33] = sub %2, %4 %6 : bf16[B, 33] = convert %5 return y %6",
+     3, 2, 1e-2},
     {"long rows", "%x: f32[B, 5000]",
      "%1 : f32[B, 5000] = arg index=0 \"x\" %2 : f32[B, 5000] = exp %1 %3 : f32[B] = reduce_sum %2 axes=1 "
-     "%4 : f32[B, 5000] = broadcast %3 dims=0 %5 : f32[B, 5000] = div %2, %4 return y %5", 5, 4, F32},
+     "%4 : f32[B, 5000] = broadcast %3 dims=0 %5 : f32[B, 5000] = div %2, %4 return y %5",
+     5, 4, F32},
     {"rows of one", "%x: f32[B, 1]",
      "%1 : f32[B, 1] = arg index=0 \"x\" %2 : f32[B] = reduce_sum %1 axes=1 return y %2", 4, 2, 0},
     {"empty rows", "%x: f32[B, 0]",
      "%1 : f32[B, 0] = arg index=0 \"x\" %2 : f32[B] = reduce_sum %1 axes=1 %3 : f32[B] = reduce_max %1 axes=1 "
-     "return y %2 return z %3", 4, 2, 0},
+     "return y %2 return z %3",
+     4, 2, 0},
     {"integers", "%x: i32[B, 19]",
      "%1 : i32[B, 19] = arg index=0 \"x\" %2 : i32[B] = reduce_sum %1 axes=1 %3 : i32[B] = reduce_min %1 axes=1 "
-     "%4 : i32[B] = argmax %1 axis=1 return y %2 return z %3 return a %4", 4, 3, 0},
+     "%4 : i32[B] = argmax %1 axis=1 return y %2 return z %3 return a %4",
+     4, 3, 0},
     {"a vector of B", "%x: f32[B]",
-     "%1 : f32[B] = arg index=0 \"x\" %2 : f32 = reduce_sum %1 axes=0 %3 : f32 = reduce_max %1 axes=0 %4 : f32 = exp %3 "
-     "return y %2 return z %4", 100, 41, F32},
+     "%1 : f32[B] = arg index=0 \"x\" %2 : f32 = reduce_sum %1 axes=0 %3 : f32 = reduce_max %1 axes=0 %4 : f32 = exp "
+     "%3 "
+     "return y %2 return z %4",
+     100, 41, F32},
     {"a long vector of B, split", "%x: f32[B*4]",
      "%1 : f32[B*4] = arg index=0 \"x\" %2 : f32 = reduce_sum %1 axes=0 split=4 return y %2", 256, 130, 1e-4},
-    {"a vector", "%x: f32[1000]", "%1 : f32[1000] = arg index=0 \"x\" %2 : f32[1000] = mul %1, %1 "
-     "%3 : f32 = reduce_sum %2 axes=0 return y %3", 1, 1, F32},
+    {"a vector", "%x: f32[1000]",
+     "%1 : f32[1000] = arg index=0 \"x\" %2 : f32[1000] = mul %1, %1 "
+     "%3 : f32 = reduce_sum %2 axes=0 return y %3",
+     1, 1, F32},
     {"B in the middle of rows", "%x: f32[B, 3, 9]",
      "%1 : f32[B, 3, 9] = arg index=0 \"x\" %2 : f32[3, B, 9] = transpose %1 perm=[1, 0, 2] "
-     "%3 : f32[3, B] = reduce_sum %2 axes=2 %4 : f32[3, B] = exp %3 return y %4", 4, 3, F32},
+     "%3 : f32[3, B] = reduce_sum %2 axes=2 %4 : f32[3, B] = exp %3 return y %4",
+     4, 3, F32},
 };
 
 static const LoweredCase COLUMNS[] = {
-    {"batch sum", "%x: f32[B, 10]", "%1 : f32[B, 10] = arg index=0 \"x\" %2 : f32[10] = reduce_sum %1 axes=0 return y %2", 20,
-     13, F32},
+    {"batch sum", "%x: f32[B, 10]",
+     "%1 : f32[B, 10] = arg index=0 \"x\" %2 : f32[10] = reduce_sum %1 axes=0 return y %2", 20, 13, F32},
     {"batch sum of four chunks", "%x: f32[B, 10]",
      "%1 : f32[B, 10] = arg index=0 \"x\" %2 : f32[10] = reduce_sum %1 axes=0 return y %2", 100, 57, F32},
     {"batch sum of many chunks", "%x: f32[B, 10], %old: f32[10]",
      "%1 : f32[B, 10] = arg index=0 \"x\" %2 : f32[10] = arg index=1 \"old\" %3 : f32[B, 10] = mul %1, %1 "
-     "%4 : f32[10] = reduce_sum %3 axes=0 %5 : f32[10] = add %4, %2 return y %5", 300, 211, F32},
+     "%4 : f32[10] = reduce_sum %3 axes=0 %5 : f32[10] = add %4, %2 return y %5",
+     300, 211, F32},
     {"split batch sum", "%x: f32[B, 10]",
      "%1 : f32[B, 10] = arg index=0 \"x\" %2 : f32[10] = reduce_sum %1 axes=0 split=4 return y %2", 400, 333, F32},
     {"two sums and a maximum", "%x: f32[B, 70], %y: f32[B, 70]",
      "%1 : f32[B, 70] = arg index=0 \"x\" %2 : f32[B, 70] = arg index=1 \"y\" %3 : f32[B, 70] = mul %1, %2 "
      "%4 : f32[70] = reduce_sum %3 axes=0 %5 : f32[70] = reduce_sum %1 axes=0 %6 : f32[70] = reduce_max %2 axes=0 "
-     "return a %4 return b %5 return c %6", 200, 170, F32},
+     "return a %4 return b %5 return c %6",
+     200, 170, F32},
     {"middle axis", "%x: f32[B, 40, 6]",
-     "%1 : f32[B, 40, 6] = arg index=0 \"x\" %2 : f32[B, 6] = reduce_sum %1 axes=1 %3 : f32[B, 6] = exp %2 return y %3", 5, 3,
-     1e-4},
+     "%1 : f32[B, 40, 6] = arg index=0 \"x\" %2 : f32[B, 6] = reduce_sum %1 axes=1 %3 : f32[B, 6] = exp %2 return y %3",
+     5, 3, 1e-4},
     {"middle argmax", "%x: f32[B, 40, 6]",
      "%1 : f32[B, 40, 6] = arg index=0 \"x\" %2 : i32[B, 6] = argmax %1 axis=1 return y %2", 5, 3, 0},
-    {"B inside", "%x: f32[40, B]", "%1 : f32[40, B] = arg index=0 \"x\" %2 : f32[B] = reduce_sum %1 axes=0 return y %2", 7, 5,
-     F32},
-    {"wide", "%x: f32[B, 3000]", "%1 : f32[B, 3000] = arg index=0 \"x\" %2 : f32[3000] = reduce_sum %1 axes=0 return y %2", 9,
-     5, F32},
-    {"bf16", "%x: bf16[B, 5]", "%1 : bf16[B, 5] = arg index=0 \"x\" %2 : f32[B, 5] = convert %1 "
-     "%3 : f32[5] = reduce_sum %2 axes=0 %4 : bf16[5] = convert %3 return y %4", 50, 40, 1e-2},
-    {"empty", "%x: f32[0, 5]", "%1 : f32[0, 5] = arg index=0 \"x\" %2 : f32[5] = reduce_sum %1 axes=0 return y %2", 1, 1, 0},
-    {"no rows", "%x: f32[B, 5]", "%1 : f32[B, 5] = arg index=0 \"x\" %2 : f32[5] = reduce_sum %1 axes=0 return y %2", 40, 0, F32},
+    {"B inside", "%x: f32[40, B]", "%1 : f32[40, B] = arg index=0 \"x\" %2 : f32[B] = reduce_sum %1 axes=0 return y %2",
+     7, 5, F32},
+    {"wide", "%x: f32[B, 3000]",
+     "%1 : f32[B, 3000] = arg index=0 \"x\" %2 : f32[3000] = reduce_sum %1 axes=0 return y %2", 9, 5, F32},
+    {"bf16", "%x: bf16[B, 5]",
+     "%1 : bf16[B, 5] = arg index=0 \"x\" %2 : f32[B, 5] = convert %1 "
+     "%3 : f32[5] = reduce_sum %2 axes=0 %4 : bf16[5] = convert %3 return y %4",
+     50, 40, 1e-2},
+    {"empty", "%x: f32[0, 5]", "%1 : f32[0, 5] = arg index=0 \"x\" %2 : f32[5] = reduce_sum %1 axes=0 return y %2", 1,
+     1, 0},
+    {"no rows", "%x: f32[B, 5]", "%1 : f32[B, 5] = arg index=0 \"x\" %2 : f32[5] = reduce_sum %1 axes=0 return y %2",
+     40, 0, F32},
 };
 
 static const LoweredCase ALONE[] = {
-    {"reverse", "%x: f32[B, 5, 3]", "%1 : f32[B, 5, 3] = arg index=0 \"x\" %2 : f32[B, 5, 3] = reverse %1 axes=[1, 2] "
-     "return y %2", 4, 3, 0},
+    {"reverse", "%x: f32[B, 5, 3]",
+     "%1 : f32[B, 5, 3] = arg index=0 \"x\" %2 : f32[B, 5, 3] = reverse %1 axes=[1, 2] "
+     "return y %2",
+     4, 3, 0},
     {"pad", "%x: f32[B, 5, 3]",
-     "%1 : f32[B, 5, 3] = arg index=0 \"x\" %2 : f32[B, 12, 4] = pad %1 low=[0, 2, 1] high=[0, 1, 0] interior=[0, 1, 0] "
-     "value=7 return y %2", 4, 3, 0},
+     "%1 : f32[B, 5, 3] = arg index=0 \"x\" %2 : f32[B, 12, 4] = pad %1 low=[0, 2, 1] high=[0, 1, 0] interior=[0, 1, "
+     "0] "
+     "value=7 return y %2",
+     4, 3, 0},
     {"concat", "%x: f32[B, 3, 2], %y: f32[B, 4, 2]",
-     "%1 : f32[B, 3, 2] = arg index=0 \"x\" %2 : f32[B, 4, 2] = arg index=1 \"y\" %3 : f32[B, 7, 2] = concat %1, %2 axis=1 "
-     "return y %3", 4, 3, 0},
+     "%1 : f32[B, 3, 2] = arg index=0 \"x\" %2 : f32[B, 4, 2] = arg index=1 \"y\" %3 : f32[B, 7, 2] = concat %1, %2 "
+     "axis=1 "
+     "return y %3",
+     4, 3, 0},
     {"cumsum of columns", "%x: f32[B, 6, 3]",
      "%1 : f32[B, 6, 3] = arg index=0 \"x\" %2 : f32[B, 6, 3] = cumsum %1 axis=1 return y %2", 4, 3, F32},
     {"cumsum of rows, reversed", "%x: f32[B, 6]",
      "%1 : f32[B, 6] = arg index=0 \"x\" %2 : f32[B, 6] = cumsum %1 axis=1 reverse=1 return y %2", 4, 3, F32},
     {"take", "%t: f32[6, 5], %i: i64[B, 3]",
-     "%1 : f32[6, 5] = arg index=0 \"t\" %2 : i64[B, 3] = arg index=1 \"i\" %3 : f32[B, 3, 5] = take %1, %2 axis=0 return y %3", 4,
-     3, 0},
+     "%1 : f32[6, 5] = arg index=0 \"t\" %2 : i64[B, 3] = arg index=1 \"i\" %3 : f32[B, 3, 5] = take %1, %2 axis=0 "
+     "return y %3",
+     4, 3, 0},
     {"take of columns", "%t: f32[6, 5], %i: i32[B]",
-     "%1 : f32[6, 5] = arg index=0 \"t\" %2 : i32[B] = arg index=1 \"i\" %3 : f32[6, B] = take %1, %2 axis=1 return y %3", 4, 3,
-     0},
+     "%1 : f32[6, 5] = arg index=0 \"t\" %2 : i32[B] = arg index=1 \"i\" %3 : f32[6, B] = take %1, %2 axis=1 return y "
+     "%3",
+     4, 3, 0},
     {"scatter", "%i: i64[B, 3], %u: f32[B, 3, 5]",
-     "%1 : i64[B, 3] = arg index=0 \"i\" %2 : f32[B, 3, 5] = arg index=1 \"u\" %3 : f32[6, 5] = scatter_add %1, %2 axis=0 "
-     "return y %3", 4, 3, F32},
+     "%1 : i64[B, 3] = arg index=0 \"i\" %2 : f32[B, 3, 5] = arg index=1 \"u\" %3 : f32[6, 5] = scatter_add %1, %2 "
+     "axis=0 "
+     "return y %3",
+     4, 3, F32},
     {"scatter of columns", "%i: u8[4], %u: f32[3, 4, 5]",
-     "%1 : u8[4] = arg index=0 \"i\" %2 : f32[3, 4, 5] = arg index=1 \"u\" %3 : f32[3, 6, 5] = scatter_add %1, %2 axis=1 "
-     "return y %3", 1, 1, F32},
+     "%1 : u8[4] = arg index=0 \"i\" %2 : f32[3, 4, 5] = arg index=1 \"u\" %3 : f32[3, 6, 5] = scatter_add %1, %2 "
+     "axis=1 "
+     "return y %3",
+     1, 1, F32},
     {"copy", "%x: f32[B, 3]", "%1 : f32[B, 3] = arg index=0 \"x\" return y %1", 4, 3, 0},
 };
 
@@ -217,9 +264,13 @@ static void test_wide_offsets(void) {
     tg_arena_init(&arena, tg_host());
     if (setjmp(arena.guard))
         return;
-    LoweredCase c = {"a great table", "%t: f32[239674, 8960], %i: i64[1]",
+    LoweredCase c = {"a great table",
+                     "%t: f32[239674, 8960], %i: i64[1]",
                      "%1 : f32[239674, 8960] = arg index=0 \"t\" %2 : i64[1] = arg index=1 \"i\" "
-                     "%3 : f32[1, 8960] = take %1, %2 axis=0 return y %3", 1, 1, 0};
+                     "%3 : f32[1, 8960] = take %1, %2 axis=0 return y %3",
+                     1,
+                     1,
+                     0};
     LoopKernel *k = lower_text(&arena, &c);
     CU_ASSERT_EQUAL(k->buffers.at[0].count, INT64_C(239674) * 8960);
     for (LoopId i = 1; i < k->instrs.count; i++)

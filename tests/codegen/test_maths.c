@@ -1,5 +1,5 @@
-/* Errors of the maths functions, in ulp of f32, against f64 (long double where f64 is too coarse to judge), in machine code: over
-   every 509th f32; with TG_LONG=1 over all 2^32. */
+/* Errors of the maths functions, in ulp of f32, against f64 (long double where f64 is too coarse to judge), in machine
+   code: over every 509th f32; with TG_LONG=1 over all 2^32. */
 #include "codegen/codegen.h"
 #include "codegen/scalar.h"
 
@@ -23,11 +23,16 @@ static double exact_rsqrt(double x) { return 1 / sqrt(x); }
 static double exact_sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
 
 static const Function FUNCTIONS[] = {
-    {"exp", scalar_exp, exp, 1},       {"log", scalar_log, log, 1},
-    {"expm1", scalar_expm1, expm1, 2}, {"log1p", scalar_log1p, log1p, 2},
-    {"sin", scalar_sin, sin, 2},       {"cos", scalar_cos, cos, 2},
-    {"tanh", scalar_tanh, tanh, 2},    {"erf", scalar_erf, erf, 2},
-    {"sigmoid", scalar_sigmoid, exact_sigmoid, 2}, {"rsqrt", scalar_rsqrt, exact_rsqrt, 2},
+    {"exp", scalar_exp, exp, 1},
+    {"log", scalar_log, log, 1},
+    {"expm1", scalar_expm1, expm1, 2},
+    {"log1p", scalar_log1p, log1p, 2},
+    {"sin", scalar_sin, sin, 2},
+    {"cos", scalar_cos, cos, 2},
+    {"tanh", scalar_tanh, tanh, 2},
+    {"erf", scalar_erf, erf, 2},
+    {"sigmoid", scalar_sigmoid, exact_sigmoid, 2},
+    {"rsqrt", scalar_rsqrt, exact_rsqrt, 2},
 };
 enum { FUNCTION_COUNT = sizeof FUNCTIONS / sizeof *FUNCTIONS };
 
@@ -64,7 +69,8 @@ static int compile_all(void) {
     tg_diags_init(&compiled.diags, &compiled.arena, &compiled.sources, stderr);
     Lowered lowered = {0};
     for (int i = 0; i < FUNCTION_COUNT; i++)
-        tg_push(&compiled.arena, &lowered.kernels, kernel_of(&compiled.arena, FUNCTIONS[i].name, FUNCTIONS[i].rule, NULL));
+        tg_push(&compiled.arena, &lowered.kernels,
+                kernel_of(&compiled.arena, FUNCTIONS[i].name, FUNCTIONS[i].rule, NULL));
     tg_push(&compiled.arena, &lowered.kernels, kernel_of(&compiled.arena, "pow", NULL, scalar_pow));
     LlvmRequest request = {.lowered = &lowered, .cpu = "", .optimize = 2};
     if (tg_llvm_open(&compiled.arena, &compiled.diags, &compiled.llvm) != TG_OK)
@@ -83,8 +89,8 @@ static void run(int kernel, const float *a, const float *b, float *out) {
     compiled.kernels[kernel]((void *[]){(void *)a, (void *)b, out}, &scalars, 0, 1);
 }
 
-/* Distance in units of the last place that the exact value has as f32 (of the least normal number's, below it); overflow counts
-   from 2^128. */
+/* Distance in units of the last place that the exact value has as f32 (of the least normal number's, below it);
+   overflow counts from 2^128. */
 static double ulps(float x, double exact) {
     if (isnan(exact) || isnan(x))
         return isnan(exact) && isnan(x) ? 0 : INFINITY;
@@ -135,9 +141,11 @@ static void test_all_inputs(void) {
 
 /* Where polynomials meet, ends of domains, denormals. */
 static void test_edges(void) {
-    static const float edges[] = {0, 1, 0.5f, 2, 0.625f, 0.925f, 4.05f, 0x1p-149f, 0x1p-126f, 0x1p-25f, 0.70710678f, 1.41421356f,
-                                  88.72283f, 88.72284f, 103.97208f, 87.33655f, 0x1p41f, 0x1p127f, 0x1.fffffep127f, INFINITY, NAN,
-                                  3.14159265f, 1.57079633f, 16367173.0f, 5.0e9f, 0x1.921fb6p99f};
+    static const float edges[] = {
+        0,           1,           0.5f,        2,           0.625f,          0.925f,    4.05f,
+        0x1p-149f,   0x1p-126f,   0x1p-25f,    0.70710678f, 1.41421356f,     88.72283f, 88.72284f,
+        103.97208f,  87.33655f,   0x1p41f,     0x1p127f,    0x1.fffffep127f, INFINITY,  NAN,
+        3.14159265f, 1.57079633f, 16367173.0f, 5.0e9f,      0x1.921fb6p99f};
     static float a[CHUNK], out[CHUNK];
     int count = 0;
     for (size_t e = 0; e < sizeof edges / sizeof *edges; e++)
@@ -178,9 +186,37 @@ static void check_pow(const float *a, const float *b, int count, double *worst) 
 }
 
 static void test_pow(void) {
-    static const float special[] = {0, -0.0f, 1, -1, 2, -2, 3, -3, 0.5f, -0.5f, 0.3333f, 1e-40f, -1e-40f, 0x1p24f, 0x1p25f,
-                                    16777215.0f, -16777215.0f, 0x1.fffffep127f, -0x1.fffffep127f, INFINITY, -INFINITY, NAN,
-                                    0.99999994f, 1.0000001f, 7.5f, -7, 127, 128, -149, -150, 1e30f};
+    static const float special[] = {0,
+                                    -0.0f,
+                                    1,
+                                    -1,
+                                    2,
+                                    -2,
+                                    3,
+                                    -3,
+                                    0.5f,
+                                    -0.5f,
+                                    0.3333f,
+                                    1e-40f,
+                                    -1e-40f,
+                                    0x1p24f,
+                                    0x1p25f,
+                                    16777215.0f,
+                                    -16777215.0f,
+                                    0x1.fffffep127f,
+                                    -0x1.fffffep127f,
+                                    INFINITY,
+                                    -INFINITY,
+                                    NAN,
+                                    0.99999994f,
+                                    1.0000001f,
+                                    7.5f,
+                                    -7,
+                                    127,
+                                    128,
+                                    -149,
+                                    -150,
+                                    1e30f};
     enum { SPECIAL = sizeof special / sizeof *special };
     static float a[CHUNK], b[CHUNK];
     double worst = 0;
