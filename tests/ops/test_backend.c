@@ -2,9 +2,7 @@
    the sizes that the generator makes; B with and without padding. */
 #include "generate.h"
 
-#include "codegen/codegen.h"
-#include "passes/pass.h"
-#include "runtime/exec.h"
+#include "tests/ops/backend.h"
 
 #include <CUnit/Basic.h>
 #include <math.h>
@@ -29,9 +27,7 @@ typedef struct Trials {
     Trial *at;
     uint32_t count;
     Lowered all; /* every trial's kernels */
-    TgKernel **kernels;
-    const LlvmModule *module;
-    void *handle;
+    BackendCode code;
 } Trials;
 
 static bool is_built(Op op) {
@@ -52,14 +48,7 @@ static bool add_trial(Trials *t, Op op, DType dtype, uint64_t seed) {
     trial->c.graph->training.micro = trial->c.graph->training.batch = rows > 0 ? rows : 1;
     trial->c.graph->training.lanes = 1;
     trial->c.graph->training.clip_scalar = -1;
-    PassContext context = {.arena = &t->arena, .diags = &t->diags};
-    PassOptions options = tg_pass_options();
-    options.no_fold = true;
-    Graph *kernel;
-    Status status = tg_passes_run(&context, &options, "layout,fuse", trial->c.graph, &kernel);
-    if (status == TG_OK)
-        status = tg_plan_build(&t->arena, &t->diags, kernel, "", &trial->lowered);
-    if (status != TG_OK) {
+    if (backend_lower(&t->arena, &t->diags, trial->c.graph, &trial->lowered) != TG_OK) {
         Str text = tg_str(&t->arena);
         tg_func_print(&text, trial->c.graph, trial->c.func);
         fprintf(stderr, "%s", text.text);
@@ -79,11 +68,7 @@ static bool add_trial(Trials *t, Op op, DType dtype, uint64_t seed) {
 }
 
 static bool compile_all(Trials *t) {
-    t->kernels = TG_ALLOC(&t->arena, TgKernel *, t->all.kernels.count + 1);
-    LlvmRequest request = {.lowered = &t->all, .cpu = "", .optimize = 1};
-    Status status = tg_llvm_open(&t->arena, &t->diags, &t->module);
-    if (status == TG_OK)
-        status = t->module->jit(&t->arena, &t->diags, &request, t->kernels, &t->handle);
+    Status status = backend_compile(&t->arena, &t->diags, &t->all, &t->code);
     if (status != TG_OK)
         fprintf(stderr, "%s\n", t->messages.text);
     CU_ASSERT_EQUAL(status, TG_OK);
@@ -125,14 +110,8 @@ static void complain(const Trial *trial, const char *what, int64_t index, double
 }
 
 static void fill(TgExec *exec, const TgPlan *plan, const PlanFunc *func, const OpCase *c) {
-    for (uint32_t i = 0; i < func->input_count; i++) {
-        uint32_t index = plan->inputs[func->input_first + i];
-        const PlanBuffer *buffer = &plan->buffers[index];
-        void *to = tg_exec_address(exec, index, 0);
-        memset(to, 0, (size_t)buffer->bytes);
-        for (int64_t k = 0; k < c->args[i].count; k++)
-            tg_element_set(buffer->dtype, to, k, c->args[i].at[k]);
-    }
+    for (uint32_t i = 0; i < func->input_count; i++)
+        backend_write(exec, plan, plan->inputs[func->input_first + i], c->args[i].at, c->args[i].count);
 }
 
 /* B is the major dimension of all that has it, so that rows are a prefix; other generated shapes have no padding. */
@@ -171,18 +150,9 @@ static void run_trial(Trials *t, const Trial *trial) {
     const TgPlan *plan = trial->lowered.plan;
     if (!batch_is_major(trial) && trial->c.rows != plan->micro)
         return;
-    TgProgram program = {.abi = TG_ABI_VERSION, .kernel_count = trial->lowered.kernels.count, .kernels = t->kernels + trial->first_kernel};
-    ExecOptions options = {.host = tg_host(), .threads = 1, .library_directory = tg_library_directory(&t->arena), .poison = true};
     TgExec *exec;
-    const char *why = NULL;
-    Status status = tg_exec_open(&options, &t->arena, &program, plan, &exec, &why);
-    if (status != TG_OK)
-        fprintf(stderr, "%s\n", why);
-    CU_ASSERT_EQUAL_FATAL(status, TG_OK);
-    const PlanFunc *func = tg_plan_func(plan, PLAN_EXPORT, NULL);
-    for (uint32_t i = 0; i < plan->func_count; i++)
-        if (plan->funcs[i].kind == PLAN_EXPORT && plan->funcs[i].capacity == plan->micro)
-            func = &plan->funcs[i];
+    CU_ASSERT_EQUAL_FATAL(backend_open(&t->arena, &trial->lowered, t->code.kernels + trial->first_kernel, &exec), TG_OK);
+    const PlanFunc *func = backend_export(plan);
     fill(exec, plan, func, &trial->c);
     tg_exec_scalars(exec)->rows = trial->c.rows;
     tg_exec_scalars(exec)->seed = 1;
@@ -210,7 +180,7 @@ static void run_kind(Op first, Op last) {
     if (t->count && compile_all(t)) {
         for (uint32_t i = 0; i < t->count; i++)
             run_trial(t, &t->at[i]);
-        t->module->jit_free(t->handle);
+        backend_free(&t->code);
     }
     printf("%u trials, %u kernels ", t->count, t->all.kernels.count);
     tg_arena_deinit(&t->arena);

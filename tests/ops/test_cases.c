@@ -1,20 +1,22 @@
 /* Singular points and other faults from the field (cases C01, C03, C04, C05, C07, C13), through autodiff and the
-   evaluator, in f32 and f64, folded and not, in both modes of the evaluator. */
+   evaluator, in f32 and f64, folded and not, in both modes of the evaluator and on the CPU. */
 #include "ir/eval.h"
 #include "passes/passes.h"
+#include "tests/ops/backend.h"
 
 #include <CUnit/Basic.h>
 #include <math.h>
 #include <string.h>
 
-enum { MOST_PARAMS = 2, MOST_VALUES = 16 };
+enum { MOST_PARAMS = 2, MOST_VALUES = 16, MOST_RESULTS = 2 + MOST_PARAMS };
+enum { ON_CPU = EVAL_TYPED + 1 }; /* beside the evaluator's modes */
 
 /* A model whose loss is the sum of a value; each parameter holds its point. */
 typedef struct Case {
     Arena *arena;
     Builder b;
     DType dtype;
-    EvalMode mode;
+    int mode;
     uint32_t params;
     Tensor points[MOST_PARAMS];
     Tensor mask; /* an argument of bool, for selects */
@@ -57,6 +59,61 @@ static NodeId total(Case *c, NodeId x) {
     return x;
 }
 
+/* The results of the differentiated objective by the evaluator. */
+static void evaluate(Case *c, const Graph *graph, const Func *func, Diags *diags, Tensor *results) {
+    EvalState state = {
+        .arena = c->arena, .mode = (EvalMode)c->mode, .rows = 1, .buffers = c->points, .args = &c->mask};
+    CU_ASSERT_EQUAL_FATAL(tg_eval_func(&state, graph, func, diags, results), TG_OK);
+}
+
+static NodeId without_detach(void *context, const Copy *copy, NodeId id, const NodeId *operands) {
+    (void)context;
+    return tg_node(copy->from, id)->op == OP_detach ? operands[0] : 0;
+}
+
+/* The same function as an export of a step. */
+static Graph *exported(Case *c, const Graph *graph, const Func *func, Diags *diags) {
+    Graph *step = tg_graph_like(c->arena, graph, LEVEL_STEP);
+    step->training = (Training){.batch = 1, .micro = 1, .lanes = 1, .clip_scalar = -1};
+    Builder b = tg_builder(step, tg_func_new(step, FUNC_EXPORT, "case"), c->b.fold);
+    Copy copy = tg_copy(c->arena, &b, graph, func);
+    copy.replace = without_detach;
+    for (uint32_t i = 0; i < func->results.count; i++)
+        tg_copy_need(&copy, func->results.at[i].node);
+    tg_copy_run(&copy);
+    tg_copy_results(&copy);
+    CU_ASSERT_EQUAL_FATAL(tg_builder_status(&b, diags), TG_OK);
+    return step;
+}
+
+/* And by its kernels. */
+static void run_kernels(Case *c, const Graph *graph, const Func *func, Diags *diags, Tensor *results) {
+    Lowered lowered = {0};
+    BackendCode code;
+    TgExec *exec;
+    CU_ASSERT_EQUAL_FATAL(backend_lower(c->arena, diags, exported(c, graph, func, diags), &lowered), TG_OK);
+    CU_ASSERT_EQUAL_FATAL(backend_compile(c->arena, diags, &lowered, &code), TG_OK);
+    CU_ASSERT_EQUAL_FATAL(backend_open(c->arena, &lowered, code.kernels, &exec), TG_OK);
+    const TgPlan *plan = lowered.plan;
+    const PlanFunc *run = backend_export(plan);
+    for (uint32_t i = 0; i < plan->buffer_count; i++)
+        if (plan->buffers[i].class == PLAN_PARAM) {
+            const Tensor *point = &c->points[plan->buffers[i].name[1] - '0'];
+            backend_write(exec, plan, i, point->at, point->count);
+        }
+    if (run->input_count)
+        backend_write(exec, plan, plan->inputs[run->input_first], c->mask.at, c->mask.count);
+    tg_exec_scalars(exec)->rows = 1;
+    tg_exec_run(exec, run, 0);
+    for (uint32_t i = 0; i < run->result_count; i++) {
+        int64_t count = tg_type_count(tg_node_type(graph, func, func->results.at[i].node), 1);
+        results[i] = (Tensor){.count = count, .at = TG_ALLOC(c->arena, double, count)};
+        backend_read(exec, plan, plan->results[run->result_first + i].buffer, results[i].at, count);
+    }
+    tg_exec_close(exec);
+    backend_free(&code);
+}
+
 /* Differentiates the sum of `y` and evaluates it all: c->value, c->gradient. */
 static void solve(Case *c, NodeId y, Diags *diags) {
     Graph *graph = c->b.graph, *differentiated;
@@ -67,10 +124,9 @@ static void solve(Case *c, NodeId y, Diags *diags) {
     PassContext context = {.arena = c->arena, .diags = diags, .fold = c->b.fold};
     CU_ASSERT_EQUAL_FATAL(run_autodiff(&context, graph, &differentiated), TG_OK);
     const Func *func = tg_func_find(differentiated, FUNC_OBJECTIVE, NULL);
-    Tensor results[2 + MOST_PARAMS];
-    EvalState state = {.arena = c->arena, .mode = c->mode, .rows = 1, .buffers = c->points, .args = &c->mask};
-    CU_ASSERT_EQUAL_FATAL(tg_eval_func(&state, differentiated, func, diags, results), TG_OK);
+    Tensor results[MOST_RESULTS];
     CU_ASSERT_EQUAL_FATAL(func->results.count, 2 + c->params);
+    (c->mode == ON_CPU ? run_kernels : evaluate)(c, differentiated, func, diags, results);
     memcpy(c->value, results[0].at, (size_t)results[0].count * sizeof(double));
     for (uint32_t i = 0; i < c->params; i++)
         memcpy(c->gradient[i], results[2 + i].at, (size_t)results[2 + i].count * sizeof(double));
@@ -89,7 +145,7 @@ static void expect(const double *got, const double *want, uint32_t count, double
 
 typedef void Body(Case *c, Diags *diags);
 
-static void run_one(Body *body, Op hidden, DType dtype, bool fold, EvalMode mode) {
+static void run_one(Body *body, Op hidden, DType dtype, bool fold, int mode) {
     static const Sources no_sources;
     Arena arena;
     tg_arena_init(&arena, tg_host());
@@ -109,8 +165,8 @@ static void run_one(Body *body, Op hidden, DType dtype, bool fold, EvalMode mode
 static void run_with(Body *body, Op hidden) {
     for (int dtype = DT_F32; dtype <= DT_F64; dtype++)
         for (int fold = 0; fold < 2; fold++)
-            for (int mode = EVAL_REAL; mode <= EVAL_TYPED; mode++)
-                run_one(body, hidden, (DType)dtype, fold, (EvalMode)mode);
+            for (int mode = EVAL_REAL; mode <= ON_CPU; mode++)
+                run_one(body, hidden, (DType)dtype, fold, mode);
 }
 
 static void run(Body *body) { run_with(body, OP_COUNT); }
