@@ -1,5 +1,6 @@
 /* The kernel IR's text form, its rules, and the order of its reductions. */
 #include "codegen/loop_info.h"
+#include "ir/base/file.h"
 #include "tests/codegen/interpret.h"
 #include "tests/codegen/lowered.h"
 
@@ -25,7 +26,12 @@ static void world_init(World *w) {
 
 static Status parse(World *w, const char *text, LoopKernel **k) {
     w->messages.length = 0;
-    return tg_loop_parse(&w->arena, &w->diags, tg_source_add(&w->sources, &w->arena, "k.loop", text, strlen(text)), k);
+    LoopKernels kernels;
+    uint16_t source = tg_source_add(&w->sources, &w->arena, "k.loop", text, strlen(text));
+    Status status = tg_loop_parse(&w->arena, &w->diags, source, &kernels);
+    CU_ASSERT_TRUE(kernels.count == 1 || status != TG_OK);
+    *k = kernels.at[0];
+    return status;
 }
 
 static const char *print(World *w, const LoopKernel *k) {
@@ -111,6 +117,26 @@ static void test_lowered_identity(void) {
     LoopKernel *k;
     CU_ASSERT_EQUAL_FATAL(parse(&w, text, &k), TG_OK);
     CU_ASSERT_STRING_EQUAL(print(&w, k), text);
+    tg_arena_deinit(&w.arena);
+}
+
+/* The example of docs/ir.md. */
+static void test_documented(void) {
+    World w;
+    world_init(&w);
+    if (setjmp(w.arena.guard))
+        return;
+    char *text;
+    const char *why;
+    size_t length;
+    LoopKernel *k;
+    CU_ASSERT_EQUAL_FATAL(tg_file_read(&w.arena, TGC_SOURCE_DIR "/docs/ir.md", &text, &length, &why), TG_OK);
+    char *begin = strstr(text, "kernel mean {"), *end = begin ? strstr(begin, "```") : NULL;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(end);
+    *end = '\0';
+    CU_ASSERT_EQUAL_FATAL(parse(&w, begin, &k), TG_OK);
+    CU_ASSERT_STRING_EQUAL(print(&w, k), begin);
+    CU_ASSERT_EQUAL(tg_loop_verify(k, &w.diags), TG_OK);
     tg_arena_deinit(&w.arena);
 }
 
@@ -276,6 +302,7 @@ int main(void) {
     CU_add_test(suite, "print, parse, print is the identity", test_identity);
     CU_add_test(suite, "numbers are places", test_renumbering);
     CU_add_test(suite, "lowered kernels too", test_lowered_identity);
+    CU_add_test(suite, "the documented example", test_documented);
     CU_add_test(suite, "errors of the text form", test_syntax);
     CU_add_test(suite, "what verify refuses", test_rules);
     CU_add_test(suite, "order of sums of vectors", test_order_of_vectors);
