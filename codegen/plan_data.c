@@ -23,8 +23,8 @@ static PlanDataSet describe_set(Planner *p, const DataSet *set) {
         const DataField *field = &set->fields.at[i];
         const Type *type = tg_type_of(&p->graph->types, field->type);
         PlanField made = {.name = field->name, .reader = field->reader, .path = field->path ? field->path : "",
-                          .columns = joined(p->arena, field), .dtype = type->dtype, .rank = (uint8_t)(type->rank - 1),
-                          .line = line_of(p->graph, field->loc)};
+                          .columns = joined(p->arena, field), .options = field->options ? field->options : "",
+                          .dtype = type->dtype, .rank = (uint8_t)(type->rank - 1), .line = line_of(p->graph, field->loc)};
         for (int d = 1; d < type->rank; d++)
             made.dims[d - 1] = type->dims[d].size;
         tg_push(p->arena, &p->fields, made);

@@ -48,40 +48,141 @@ static bool read_columns(Lower *l, Env *env, const Ast *ast, DataField *field) {
     return false;
 }
 
-static bool read_source(Lower *l, Env *env, const Ast *source, DataField *field) {
-    static const char *const readers[] = {"idx", "csv", "text", "npy", "images", "folders"};
-    const char *reader = source->kind == AST_CALL && source->kid[0]->kind == AST_NAME ? source->kid[0]->name : NULL;
-    for (uint32_t i = 0; reader && i < sizeof readers / sizeof *readers; i++)
-        if (strcmp(reader, readers[i]) == 0)
-            field->reader = readers[i];
-    if (!field->reader) {
-        lower_fail(l, source->loc, "a field comes from idx, csv, text, npy, images or folders");
+/* What a reader's arguments are, in the order in which they may be given without names; see docs/data.md. */
+typedef struct ReaderRow {
+    const char *name;
+    const char *arguments[5];
+} ReaderRow;
+
+static const ReaderRow readers[] = {
+    {"idx", {"path"}},
+    {"csv", {"path", "columns", "missing", "categories"}},
+    {"text", {"path", "tokenizer"}},
+    {"npy", {"path"}},
+    {"records", {"path"}},
+    {"images", {"path"}},
+    {"folders", {"path"}},
+};
+
+static const ReaderRow *reader_of(Lower *l, const Ast *source) {
+    const char *name = source->kind == AST_CALL && source->kid[0]->kind == AST_NAME ? source->kid[0]->name : NULL;
+    for (uint32_t i = 0; name && i < sizeof readers / sizeof *readers; i++)
+        if (strcmp(name, readers[i].name) == 0)
+            return &readers[i];
+    lower_fail(l, source->loc, "a field comes from idx, csv, text, npy, records, images or folders");
+    return NULL;
+}
+
+static bool check_reader_arguments(Lower *l, const ReaderRow *reader, const Ast *call) {
+    uint32_t count = 0, given = 0;
+    while (reader->arguments[count])
+        count++;
+    for (uint32_t i = 1; i < call->kid_count; i++) {
+        const Ast *kid = call->kid[i];
+        bool known = kid->kind != AST_NAMED && ++given <= count;
+        for (uint32_t k = 0; kid->kind == AST_NAMED && k < count; k++)
+            known |= strcmp(kid->name, reader->arguments[k]) == 0;
+        if (known)
+            continue;
+        Str list = tg_str(l->arena);
+        for (uint32_t k = 0; k < count; k++)
+            tg_str_printf(&list, "%s%s", k ? ", " : "", reader->arguments[k]);
+        if (kid->kind == AST_NAMED)
+            lower_fail(l, kid->loc, "'%s' has no argument '%s'; it has: %s", reader->name, kid->name, list.text);
+        else
+            lower_fail(l, kid->loc, "'%s' has no %u arguments; it has: %s", reader->name, given, list.text);
         return false;
     }
-    const Ast *path = argument(source, "path", 0), *columns = argument(source, "columns", 1);
-    Value text = path ? lower_eval(l, env, path) : lower_none();
-    if (lower_is_error(text))
-        return false;
-    if (text.kind != VAL_STRING) {
-        lower_fail(l, source->loc, "'%s' needs the path of a file", reader);
+    return true;
+}
+
+static void add_option(Lower *l, DataField *field, const char *name, const char *value) {
+    const char *before = field->options ? field->options : "";
+    field->options = tg_arena_printf(l->graph->arena, "%s%s%s=%s", before, *before ? "\n" : "", name, value);
+}
+
+static bool read_tokenizer(Lower *l, Env *env, const Ast *ast, DataField *field) {
+    const Type *type = tg_type_of(&l->graph->types, field->type);
+    if (type->rank != 2 || type->dims[1].size < 2 || !tg_is_integer(type->dtype)) {
+        lower_fail(l, field->loc, "text gives windows of at least two integers, as in: u16[T + 1]");
         return false;
     }
-    field->path = text.text;
-    if (strcmp(reader, "csv") == 0) {
-        if (columns)
-            return read_columns(l, env, columns, field);
+    Value name = ast ? lower_eval(l, env, ast) : lower_string("bytes");
+    if (lower_is_error(name))
+        return false;
+    if (name.kind == VAL_STRING && strcmp(name.text, "bytes") == 0)
+        return true;
+    if (name.kind != VAL_STRING || strcmp(name.text, "characters") != 0) {
+        lower_fail(l, ast->loc, "the tokenizers are \"bytes\" and \"characters\"");
+        return false;
+    }
+    add_option(l, field, "tokenizer", "characters");
+    return true;
+}
+
+/* A number, the name mean, or a category. */
+static bool read_missing(Lower *l, Env *env, const Ast *ast, DataField *field) {
+    if (ast->kind == AST_NAME && strcmp(ast->name, "mean") == 0) {
+        add_option(l, field, "missing", "mean");
+        return true;
+    }
+    Value value = lower_eval(l, env, ast);
+    if (lower_is_error(value))
+        return false;
+    char text[TG_NUMBER_TEXT];
+    bool word = value.kind == VAL_STRING && *value.text && strchr(value.text, '\n') == NULL;
+    if (!word && !lower_is_number(value)) {
+        lower_fail(l, ast->loc, "'missing' is the number to take for a cell without one, mean, or the name of a category");
+        return false;
+    }
+    add_option(l, field, word ? "missing_name" : "missing", word ? value.text : tg_number_text(lower_number(value), text));
+    return true;
+}
+
+static bool read_categories(Lower *l, Env *env, const Ast *ast, DataField *field) {
+    Value value = lower_eval(l, env, ast);
+    if (lower_is_error(value))
+        return false;
+    if (value.kind != VAL_BOOL) {
+        lower_fail(l, ast->loc, "'categories' is true or false, not %s", lower_kind_text(l, value));
+        return false;
+    }
+    if (value.truth && !tg_is_integer(tg_type_of(&l->graph->types, field->type)->dtype)) {
+        lower_fail(l, ast->loc, "categories are numbered, so the field '%s' is of an integer type", field->name);
+        return false;
+    }
+    add_option(l, field, "categories", value.truth ? "true" : "false");
+    return true;
+}
+
+static bool read_csv_arguments(Lower *l, Env *env, const Ast *source, DataField *field) {
+    const Ast *columns = argument(source, "columns", 1), *missing = argument(source, "missing", 2);
+    const Ast *categories = argument(source, "categories", 3);
+    if (!columns) {
         lower_fail(l, source->loc, "'csv' needs 'columns': a name or a list of names");
         return false;
     }
-    if (strcmp(reader, "text") != 0)
-        return true;
-    const Ast *tokenizer = argument(source, "tokenizer", 1);
-    Value name = tokenizer ? lower_eval(l, env, tokenizer) : lower_string("bytes");
-    if (name.kind == VAL_STRING && strcmp(name.text, "bytes") == 0)
-        return true;
-    if (!lower_is_error(name))
-        lower_fail(l, tokenizer->loc, "the only tokenizer that is built is \"bytes\"");
-    return false;
+    return read_columns(l, env, columns, field) && (!missing || read_missing(l, env, missing, field)) &&
+           (!categories || read_categories(l, env, categories, field));
+}
+
+static bool read_source(Lower *l, Env *env, const Ast *source, DataField *field) {
+    const ReaderRow *reader = reader_of(l, source);
+    if (!reader || !check_reader_arguments(l, reader, source))
+        return false;
+    field->reader = reader->name;
+    const Ast *path = argument(source, "path", 0);
+    Value text = path ? lower_eval(l, env, path) : lower_none();
+    if (lower_is_error(text))
+        return false;
+    if (text.kind != VAL_STRING || !*text.text) {
+        lower_fail(l, source->loc, "'%s' needs the path of a file", reader->name);
+        return false;
+    }
+    field->path = text.text;
+    if (strcmp(reader->name, "csv") == 0)
+        return read_csv_arguments(l, env, source, field);
+    return strcmp(reader->name, "text") != 0 || read_tokenizer(l, env, argument(source, "tokenizer", 1), field);
 }
 
 static bool read_field(Lower *l, Env *env, const Ast *ast, DataSet *set) {

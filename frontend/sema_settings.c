@@ -32,7 +32,7 @@ static void check_split(Sema *s, const Ast *data, const Ast *split) {
 }
 
 static void check_source(Sema *s, const Ast *source) {
-    static const char *const readers[] = {"idx", "csv", "text", "images", "folders", "npy", NULL};
+    static const char *const readers[] = {"idx", "csv", "text", "images", "folders", "npy", "records", NULL};
     enum { READERS = sizeof readers / sizeof *readers - 1 };
     const Ast *callee = source->kind == AST_CALL ? source->kid[0] : NULL;
     if (callee == NULL || callee->kind != AST_NAME) {

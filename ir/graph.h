@@ -167,6 +167,7 @@ typedef struct DataField {
     const char *const *columns; /* csv */
     uint32_t column_count;
     Loc loc;
+    const char *options; /* what else the reader is told: "name=value" lines; NULL: nothing */
 } DataField;
 
 typedef struct Split {

@@ -154,7 +154,7 @@ static bool parse_data_field(Parser *p, DataSet *set) {
     DataField field = {0};
     if (!ir_parse_string(p, &field.name) || !ir_expect(p, ':') || !ir_parse_type(p, &field.type) ||
         !parse_option(p, "reader", &field.reader) || !parse_option(p, "path", &field.path) ||
-        !parse_columns(p, &field) || !ir_parse_loc(p, &field.loc))
+        !parse_columns(p, &field) || !parse_option(p, "options", &field.options) || !ir_parse_loc(p, &field.loc))
         return false;
     tg_push(p->arena, &set->fields, field);
     return true;

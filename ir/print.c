@@ -337,6 +337,7 @@ static void print_data(Printer *p, const char *use, const DataSet *set) {
         print_option(p->to, "reader", field->reader);
         print_option(p->to, "path", field->path);
         print_columns(p->to, field);
+        print_option(p->to, "options", field->options);
         print_loc(p, field->loc);
         tg_str_printf(p->to, "\n");
     }

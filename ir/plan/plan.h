@@ -110,6 +110,7 @@ typedef struct PlanScalar {
 
 typedef struct PlanField {
     const char *name, *reader, *path, *columns; /* columns: separated by newlines */
+    const char *options;                        /* of the reader: "name=value" lines */
     DType dtype;
     uint8_t rank;
     int64_t dims[TG_PLAN_RANK]; /* of one record */

@@ -77,6 +77,7 @@ static const CodecField field_fields[] = {
     F(PlanField, reader, TEXT),
     F(PlanField, path, TEXT),
     F(PlanField, columns, TEXT),
+    F(PlanField, options, TEXT),
     E(PlanField, dtype, DT_COUNT),
     F(PlanField, rank, U8),
     A(PlanField, dims, I64, TG_PLAN_RANK),

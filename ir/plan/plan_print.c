@@ -146,6 +146,10 @@ static void print_field(Str *to, const PlanField *f) {
         tg_str_printf(to, " columns ");
         print_text(to, f->columns);
     }
+    if (f->options && f->options[0]) {
+        tg_str_printf(to, " options ");
+        print_text(to, f->options);
+    }
     if (f->bounded)
         tg_str_printf(to, " in [%" PRId64 ", %" PRId64 ")", f->low, f->high);
     if (f->has_also)
