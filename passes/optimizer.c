@@ -30,38 +30,38 @@ static int64_t piece_of(int64_t count) {
     return 1;
 }
 
-/* The sum of all elements of `x`, which has no B. */
-static NodeId total(Gate *g, NodeId x) {
+/* The sum of part(x) over all elements of `x`, which has no B. `part` comes after the reshape: a kernel of its own then reads
+   `x` as it lies, and the update waits for the gate instead of being computed before it and stored after it. */
+static NodeId total(Gate *g, NodeId x, NodeId (*part)(Gate *, NodeId)) {
     const Type type = *tg_node_type(g->graph, g->b->func, x);
     int64_t count = tg_type_count(&type, 0), piece = count ? piece_of(count) : 0;
     int64_t zero = 0, one = 1;
     if (piece == count) {
         x = tg_reshape(g->b, x, plain_type(g->graph, type.dtype, 1, count, 0));
-        return tg_reduce(g->b, OP_reduce_sum, x, &zero, 1, 0);
+        return tg_reduce(g->b, OP_reduce_sum, part(g, x), &zero, 1, 0);
     }
     x = tg_reshape(g->b, x, plain_type(g->graph, type.dtype, 2, count / piece, piece));
-    return tg_reduce(g->b, OP_reduce_sum, tg_reduce(g->b, OP_reduce_sum, x, &one, 1, 0), &zero, 1, 0);
+    return tg_reduce(g->b, OP_reduce_sum, tg_reduce(g->b, OP_reduce_sum, part(g, x), &one, 1, 0), &zero, 1, 0);
 }
 
-/* +-0 when every element is finite, NaN otherwise: cheaper than a test and an `and` for each element. */
-static NodeId zero_if_finite(Gate *g, NodeId gradient) {
-    NodeId zero = tg_const(g->b, tg_node(g->b->func, gradient)->type, 0);
-    return total(g, tg_binary(g->b, OP_mul, gradient, zero));
+/* +-0 when an element is finite, NaN otherwise: cheaper than a test and an `and` for each element. */
+static NodeId zero_if_finite(Gate *g, NodeId x) {
+    return tg_binary(g->b, OP_mul, x, tg_const(g->b, tg_node(g->b->func, x)->type, 0));
 }
 
-static NodeId square_sum(Gate *g, NodeId gradient) {
-    NodeId wide = tg_convert(g->b, gradient, DT_F64);
-    return total(g, tg_binary(g->b, OP_mul, wide, wide));
+static NodeId square(Gate *g, NodeId x) {
+    NodeId wide = tg_convert(g->b, x, DT_F64);
+    return tg_binary(g->b, OP_mul, wide, wide);
 }
 
-/* Folds all gradient leaves with `part`, adding in the order of the leaves. */
+/* The total of `part` over all gradient leaves, adding in the order of the leaves. */
 static NodeId over_gradients(Gate *g, const Func *from, const Copy *copy, NodeId (*part)(Gate *, NodeId)) {
     NodeId sum = 0;
     for (NodeId id = 1; id < from->nodes.count; id++) {
         if (tg_node(from, id)->op != OP_gradient || !copy->needed[id])
             continue;
         g->b->locs = tg_node(from, id)->locs;
-        NodeId one = part(g, copy->map[id]);
+        NodeId one = total(g, copy->map[id], part);
         sum = sum ? tg_binary(g->b, OP_add, sum, one) : one;
     }
     return sum;
@@ -86,7 +86,7 @@ static NodeId gradients(Gate *g, Copy *copy) {
     bool clips = training->clip_norm > 0 || training->clip_scalar >= 0;
     NodeId loss = tg_arg(g->b, 0, "loss", g->real);
     NodeId finite = tg_unary(g->b, OP_is_finite, loss);
-    NodeId measure = over_gradients(g, from, copy, clips ? square_sum : zero_if_finite);
+    NodeId measure = over_gradients(g, from, copy, clips ? square : zero_if_finite);
     if (measure == 0)
         return finite;
     finite = tg_binary(g->b, OP_and, tg_unary(g->b, OP_is_finite, measure), finite);
