@@ -3,6 +3,7 @@
 #include "passes/copy.h"
 #include "passes/group.h"
 #include "passes/passes.h"
+#include "passes/rewrite.h"
 
 #include <string.h>
 
@@ -109,6 +110,7 @@ static uint32_t share_kernel(Fuser *f, Func *body) {
     Str key = body_key(f->context->arena, body);
     bool is_new;
     uint64_t *known = tg_map_put(f->kernels, key.text, key.length, &is_new);
+    tg_counted(f->context, is_new ? "kernel" : "shared_kernel", 1);
     if (is_new)
         *known = f->out->funcs.count - 1;
     else
@@ -134,6 +136,27 @@ static void call_kernel(Fuser *f, const Body *body, const Group *group, uint32_t
     }
 }
 
+enum { NAMED_OPS = 8 };
+
+/* "kernel.3 holds 5 operations over f32[B, 10]: sub, exp, ..." at the first of them. */
+static void remark_kernel(Fuser *f, const Group *group, const Func *body, uint32_t kernel) {
+    Str text = tg_str(f->context->arena), names = tg_str(f->context->arena);
+    uint32_t count = 0;
+    for (NodeId id = 1; id < body->nodes.count; id++) {
+        const OpInfo *op = tg_op((Op)tg_node(body, id)->op);
+        if (op->fuse == FUSE_leaf)
+            continue;
+        if (count++ < NAMED_OPS)
+            tg_str_printf(&names, "%s%s", count > 1 ? ", " : "", op->name);
+    }
+    if (count < 2)
+        return;
+    tg_str_printf(&text, "%s holds %u operations over ", f->out->funcs.at[kernel]->name, count);
+    tg_type_print(&text, &group->domain);
+    tg_str_printf(&text, ": %s%s", names.text, count > NAMED_OPS ? ", ..." : "");
+    tg_pass_remark(f->context, tg_node(f->from, group->members.at[0])->locs, text.text);
+}
+
 static Status build_group(Fuser *f, uint32_t index) {
     const Group *group = &f->grouping->groups.at[index];
     const char *name = tg_arena_printf(f->out->arena, "kernel.%u", f->out->funcs.count);
@@ -147,7 +170,10 @@ static Status build_group(Fuser *f, uint32_t index) {
         tg_result_value(&body.b, tg_intern(f->out, tg_arena_printf(f->context->arena, "o%u", outputs++)), value);
     }
     TG_TRY(tg_builder_status(&body.b, f->context->diags));
-    call_kernel(f, &body, group, share_kernel(f, body.b.func));
+    uint32_t kernel = share_kernel(f, body.b.func);
+    if (tg_says_remarks(f->context))
+        remark_kernel(f, group, body.b.func, kernel);
+    call_kernel(f, &body, group, kernel);
     return TG_OK;
 }
 
@@ -180,7 +206,7 @@ static Status build_steps(Fuser *f) {
 }
 
 static Status fuse_func(PassContext *context, const Graph *in, Graph *out, const Func *from, Map *kernels) {
-    Grouping grouping = tg_group(context->arena, in, from, context->fuse);
+    Grouping grouping = tg_group(context, in, from);
     uint32_t count = from->nodes.count;
     Fuser f = {
         .context = context, .in = in, .out = out, .from = from, .grouping = &grouping, .kernels = kernels,

@@ -6,6 +6,7 @@
 #include "passes/group.h"
 
 #include "ir/base/map.h"
+#include "passes/rewrite.h"
 #include "ir/dot.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@
 enum { MOST_MEMBERS = 256, MOST_READS = 24, MOST_INLINED = 8 };
 
 typedef struct Grouper {
+    PassContext *context;
     Arena *arena;
     const Graph *graph;
     const Func *func;
@@ -23,6 +25,7 @@ typedef struct Grouper {
     uint32_t *ready;   /* 2 x the step that makes it readable; + 1: not inside that step's own group */
     uint32_t *home;    /* inlined views of a group's row scalars: 1 + the group */
     uint32_t *inlined; /* ops that an inlined node repeats */
+    bool *library;     /* per step: a library call */
     Map by_shape;      /* of ROWS and COLUMN groups: the newest group + 1 */
 } Grouper;
 
@@ -224,27 +227,89 @@ static bool reads_member(const Grouper *g, const Node *node, uint32_t group) {
     return false;
 }
 
-static bool accepts(const Grouper *g, uint32_t index, NodeId id, const Node *node, const Reduction *reduction) {
+/* Why a node stays out of a group. */
+typedef enum Refusal {
+    JOINS,
+    REFUSED_LATER,
+    REFUSED_LIBRARY,
+    REFUSED_MEMBERS,
+    REFUSED_READS,
+    REFUSED_VIEW,
+    REFUSED_SHAPE,
+    REFUSED_AXIS,
+    REFUSED_SUM,
+    REFUSED_ALONE,
+    REFUSED_CALL,
+} Refusal;
+
+static const char *refusal_text(Refusal refusal) {
+    static const char *const texts[] = {
+        [JOINS] = "",
+        [REFUSED_LATER] = "it reads something that runs later",
+        [REFUSED_LIBRARY] = "a library call between",
+        [REFUSED_MEMBERS] = "too many members",
+        [REFUSED_READS] = "too many inputs",
+        [REFUSED_VIEW] = "it moves elements",
+        [REFUSED_SHAPE] = "another shape",
+        [REFUSED_AXIS] = "a reduction over another axis",
+        [REFUSED_SUM] = "it reads what the kernel has only at its end",
+        [REFUSED_ALONE] = "that kernel takes nothing else",
+        [REFUSED_CALL] = "one of them is a library call",
+    };
+    return texts[refusal];
+}
+
+static Refusal rows_accept(const Grouper *g, const Group *group, uint32_t index, NodeId id, const Node *node,
+                           const Reduction *reduction) {
+    if (reduction->is && !reduction->row)
+        return REFUSED_AXIS;
+    if (tg_shape_equal(reduction->is ? &reduction->domain : type_of(g, id), &group->domain))
+        return JOINS;
+    bool row_scalar = !reduction->is && group->has_rows && is_row_shape(type_of(g, id), &group->domain);
+    return row_scalar && reads_member(g, node, index) ? JOINS : REFUSED_SHAPE;
+}
+
+static Refusal columns_accept(const Grouper *g, const Group *group, uint32_t index, NodeId id, const Node *node,
+                              const Reduction *reduction) {
+    bool reads = reads_member(g, node, index);
+    if (!reduction->is)
+        return reads && tg_shape_equal(type_of(g, id), type_of(g, group->members.at[0])) ? JOINS : REFUSED_SHAPE;
+    if (reads)
+        return REFUSED_SUM;
+    if (!tg_shape_equal(&reduction->domain, &group->domain))
+        return REFUSED_SHAPE;
+    bool same = !reduction->row && reduction->axis == group->axis && reduction->split == group->split;
+    return same ? JOINS : REFUSED_AXIS;
+}
+
+static Refusal accepts(const Grouper *g, uint32_t index, NodeId id, const Node *node, const Reduction *reduction) {
     const Group *group = &g->out->groups.at[index];
-    if (latest(g, node) > 2 * g->out->step[group->members.at[0]] || group->members.count >= MOST_MEMBERS ||
-        group->reads.count + node->operand_count > MOST_READS || fuse_kind(node) == FUSE_view)
-        return false;
-    if (group->kind == GROUP_ROWS) {
-        if (reduction->is)
-            return reduction->row && tg_shape_equal(&reduction->domain, &group->domain);
-        return tg_shape_equal(type_of(g, id), &group->domain) ||
-               (group->has_rows && is_row_shape(type_of(g, id), &group->domain) && reads_member(g, node, index));
-    }
-    if (group->kind != GROUP_COLUMN)
-        return false;
-    if (reduction->is) {
-        for (uint32_t i = 0; i < node->operand_count; i++)
-            if (reads_member(g, node, index))
-                return false;
-        return !reduction->row && reduction->axis == group->axis && reduction->split == group->split &&
-               tg_shape_equal(&reduction->domain, &group->domain);
-    }
-    return reads_member(g, node, index) && tg_shape_equal(type_of(g, id), type_of(g, group->members.at[0]));
+    uint32_t ready = latest(g, node);
+    if (ready > 2 * g->out->step[group->members.at[0]])
+        return g->library[ready / 2] ? REFUSED_LIBRARY : REFUSED_LATER;
+    if (group->members.count >= MOST_MEMBERS)
+        return REFUSED_MEMBERS;
+    if (group->reads.count + node->operand_count > MOST_READS)
+        return REFUSED_READS;
+    if (fuse_kind(node) == FUSE_view)
+        return REFUSED_VIEW;
+    if (group->kind == GROUP_ALONE)
+        return REFUSED_ALONE;
+    return group->kind == GROUP_ROWS ? rows_accept(g, group, index, id, node, reduction)
+                                     : columns_accept(g, group, index, id, node, reduction);
+}
+
+/* "mul stays out of the kernel of add: another shape", at `node`. */
+static void miss(const Grouper *g, const Node *node, const Node *other, Refusal refusal) {
+    if (!tg_says_missed(g->context))
+        return;
+    const char *text = tg_arena_printf(g->arena, "%s stays out of the kernel of %s: %s", tg_op((Op)node->op)->name,
+                                       tg_op((Op)other->op)->name, refusal_text(refusal));
+    tg_pass_missed(g->context, node->locs, text);
+}
+
+static void miss_group(const Grouper *g, const Node *node, uint32_t index, Refusal refusal) {
+    miss(g, node, tg_node(g->func, g->out->groups.at[index].members.at[0]), refusal);
 }
 
 /* Key of by_shape: the loops that a group of this kind over this domain has. */
@@ -265,21 +330,35 @@ static uint64_t *newest(Grouper *g, GroupKind kind, const Type *domain, const Re
     return tg_map_put(&g->by_shape, &key, sizeof key, NULL);
 }
 
+/* The newest group with the same loops, if it reads the same memory: kernels side by side. */
+static uint32_t find_beside(Grouper *g, NodeId id, const Node *node, GroupKind kind, const Type *domain,
+                            const Reduction *reduction) {
+    uint64_t last = *newest(g, kind, domain, reduction);
+    if (last == 0 || accepts(g, (uint32_t)last - 1, id, node, reduction) != JOINS)
+        return UINT32_MAX;
+    if (kind != GROUP_COLUMN && !shares_reads(g, node, &g->out->groups.at[last - 1]))
+        return UINT32_MAX;
+    return tg_rewrite(g->context, "beside", node->locs) ? (uint32_t)last - 1 : UINT32_MAX;
+}
+
 static uint32_t find_group(Grouper *g, NodeId id, const Node *node, GroupKind kind, const Type *domain,
                            const Reduction *reduction) {
     if (!g->fuse || kind == GROUP_ALONE)
         return UINT32_MAX;
+    uint32_t refused = 0; /* 1 + the group that a remark has named last */
     for (uint32_t i = 0; i < node->operand_count; i++) {
         NodeId operand = tg_operand(g->func, node, i);
         uint32_t home = group_of(g, operand) ? 1 + g->out->group[operand] : g->home[operand];
-        if (home && accepts(g, home - 1, id, node, reduction))
+        if (home == 0 || home == refused)
+            continue;
+        Refusal refusal = accepts(g, home - 1, id, node, reduction);
+        if (refusal == JOINS && tg_rewrite(g->context, "join", node->locs))
             return home - 1;
+        if (refusal != JOINS)
+            miss_group(g, node, home - 1, refusal);
+        refused = home;
     }
-    uint64_t last = *newest(g, kind, domain, reduction);
-    if (last && accepts(g, (uint32_t)last - 1, id, node, reduction) &&
-        (kind == GROUP_COLUMN || shares_reads(g, node, &g->out->groups.at[last - 1])))
-        return (uint32_t)last - 1;
-    return UINT32_MAX;
+    return find_beside(g, id, node, kind, domain, reduction);
 }
 
 static void place_member(Grouper *g, NodeId id, const Node *node) {
@@ -330,6 +409,7 @@ static void place(Grouper *g, NodeId id) {
         *where = PLACE_LIBRARY;
         g->out->step[id] = ++g->out->steps;
         g->ready[id] = 2 * g->out->step[id];
+        g->library[g->out->step[id]] = true;
         break;
     case FUSE_point:
         if (g->fuse && !g->memory[id] && may_inline(g, node)) {
@@ -376,7 +456,22 @@ static void mark_outputs(Grouper *g) {
         mark_output(g, func->results.at[i].node, UINT32_MAX);
 }
 
-Grouping tg_group(Arena *arena, const Graph *graph, const Func *func, bool fuse) {
+/* The kernels on both sides of a library call. */
+static void miss_libraries(const Grouper *g) {
+    const Func *func = g->func;
+    for (NodeId id = 1; id < func->nodes.count; id++) {
+        const Node *node = tg_node(func, id);
+        bool library = g->out->place[id] == PLACE_LIBRARY;
+        for (uint32_t i = 0; i < node->operand_count && (library || group_of(g, id)); i++) {
+            NodeId operand = tg_operand(func, node, i);
+            if (library ? group_of(g, operand) != NULL : g->out->place[operand] == PLACE_LIBRARY)
+                miss(g, node, tg_node(func, operand), REFUSED_CALL);
+        }
+    }
+}
+
+Grouping tg_group(PassContext *context, const Graph *graph, const Func *func) {
+    Arena *arena = context->arena;
     uint32_t count = func->nodes.count;
     Grouping out = {
         .place = TG_ALLOC(arena, Place, count),
@@ -385,15 +480,18 @@ Grouping tg_group(Arena *arena, const Graph *graph, const Func *func, bool fuse)
         .output = TG_ALLOC(arena, bool, count),
     };
     Grouper g = {
-        .arena = arena, .graph = graph, .func = func, .fuse = fuse, .out = &out,
-        .readers = TG_ALLOC(arena, uint32_t, count), .needed = TG_ALLOC(arena, bool, count), .memory = TG_ALLOC(arena, bool, count),
+        .context = context, .arena = arena, .graph = graph, .func = func, .fuse = context->fuse, .out = &out,
+        .needed = TG_ALLOC(arena, bool, count), .memory = TG_ALLOC(arena, bool, count),
         .ready = TG_ALLOC(arena, uint32_t, count), .home = TG_ALLOC(arena, uint32_t, count),
-        .inlined = TG_ALLOC(arena, uint32_t, count), .by_shape = tg_map(arena),
+        .inlined = TG_ALLOC(arena, uint32_t, count), .library = TG_ALLOC(arena, bool, count + 1),
+        .by_shape = tg_map(arena),
     };
     mark_memory(&g);
     for (NodeId id = 1; id < count; id++)
         if (g.needed[id])
             place(&g, id);
     mark_outputs(&g);
+    if (tg_says_missed(context))
+        miss_libraries(&g);
     return out;
 }

@@ -36,6 +36,7 @@ typedef struct Grouping {
     uint32_t steps;
 } Grouping;
 
-Grouping tg_group(Arena *arena, const Graph *graph, const Func *func, bool fuse);
+/* By context->fuse; every join is a rewrite (passes/rewrite.h). */
+Grouping tg_group(PassContext *context, const Graph *graph, const Func *func);
 
 #endif

@@ -12,21 +12,38 @@ typedef enum PassEffect {
     EFFECT_ROUNDS,  /* values change by rounding */
 } PassEffect;
 
+typedef struct PassInfo PassInfo;
+typedef struct PassOptions PassOptions;
+
+/* How often a rule of a pass has fired. */
+typedef struct RewriteCount {
+    const PassInfo *pass;
+    const char *rule;
+    uint64_t count;
+} RewriteCount;
+
 typedef struct PassContext {
     Arena *arena;
     Diags *diags;
     bool fold; /* for tg_builder */
     bool fuse; /* off: every node is a kernel of its own, bits are the same */
+
+    /* The runner's, for passes/rewrite.h. */
+    const PassOptions *options; /* NULL: a pass is run by itself */
+    const PassInfo *pass;       /* the one that runs */
+    const Graph *in;            /* what it reads */
+    int64_t asked;              /* rewrites so far, over all passes */
+    Vec(RewriteCount) counts;
 } PassContext;
 
 typedef Status PassRun(PassContext *context, const Graph *in, Graph **out);
 
-typedef struct PassInfo {
+struct PassInfo {
     const char *name, *summary;
     PassRun *run;
     Level from, to;
     PassEffect effect;
-} PassInfo;
+};
 
 enum {
 #define PASS(name, ...) PASS_##name,
@@ -36,8 +53,11 @@ enum {
 };
 const PassInfo *tg_pass(int pass);
 int tg_pass_named(const char *name); /* -1: none */
+/* Sets `set` for the passes whose name the extended regular expression matches whole. TG_USAGE and `*why`: it is none, or
+   matches no pass. */
+TG_CHECKED Status tg_pass_match(Arena *arena, const char *pattern, bool set[PASS_COUNT], const char **why);
 
-typedef struct PassOptions {
+struct PassOptions {
     bool no_fold, no_fuse;
     bool verify_each;            /* default true: see tg_pass_options */
     bool validate;
@@ -48,7 +68,11 @@ typedef struct PassOptions {
     uint32_t disabled;
     FILE *dump;                  /* where dumps and the time report go: stderr */
     const char *crash_directory; /* reproducers; "." */
-} PassOptions;
+    bool print_diff;             /* after a pass that changed something, what it changed */
+    int64_t bisect_limit;        /* this many rewrites fire, no more, and each is listed; -1: no limit, no list */
+    bool remarks[PASS_COUNT];    /* per pass: say what was done (-Rpass), and what was not and why (-Rpass-missed) */
+    bool missed[PASS_COUNT];
+};
 PassOptions tg_pass_options(void);
 
 /* Runs the named passes ("a,b") in order; on an internal failure writes a reproducer and names it. */

@@ -1,9 +1,11 @@
 /* The runner: verifies, times, dumps and blames, so that passes need not. */
+#include "passes/diff.h"
 #include "passes/passes.h"
 #include "passes/validate.h"
 
 #include "ir/base/file.h"
 
+#include <regex.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,7 +26,29 @@ int tg_pass_named(const char *name) {
     return -1;
 }
 
-PassOptions tg_pass_options(void) { return (PassOptions){.verify_each = true, .dump = stderr, .crash_directory = "."}; }
+Status tg_pass_match(Arena *arena, const char *pattern, bool set[PASS_COUNT], const char **why) {
+    regex_t regex;
+    int error = regcomp(&regex, tg_arena_printf(arena, "^(%s)$", pattern), REG_EXTENDED | REG_NOSUB);
+    if (error != 0) {
+        char text[128];
+        regerror(error, &regex, text, sizeof text);
+        *why = tg_arena_printf(arena, "'%s' is no regular expression: %s", pattern, text);
+        return TG_USAGE;
+    }
+    bool any = false;
+    for (int pass = 0; pass < PASS_COUNT; pass++)
+        if (regexec(&regex, tg_pass(pass)->name, 0, NULL, 0) == 0)
+            set[pass] = any = true;
+    regfree(&regex);
+    if (any)
+        return TG_OK;
+    *why = tg_arena_printf(arena, "no pass is named '%s'", pattern);
+    return TG_USAGE;
+}
+
+PassOptions tg_pass_options(void) {
+    return (PassOptions){.verify_each = true, .dump = stderr, .crash_directory = ".", .bisect_limit = -1};
+}
 
 static bool is_disabled(const PassOptions *options, const char *name) {
     for (uint32_t i = 0; i < options->disabled; i++)
@@ -53,6 +77,14 @@ static void dump_after(const PassContext *context, const PassOptions *options, c
     if (!always && strcmp(text_of(context->arena, in).text, after.text) == 0)
         return;
     fprintf(options->dump, "// after %s\n%s", pass->name, after.text);
+}
+
+static void print_diff(const PassContext *context, const PassOptions *options, const PassInfo *pass, const Graph *in,
+                       const Graph *out) {
+    Str text = tg_str(context->arena);
+    tg_graph_diff(&text, in, out);
+    if (text.length)
+        fprintf(options->dump, "--- before %s\n+++ after %s\n%s", pass->name, pass->name, text.text);
 }
 
 /* The graph before the failure, with the command that replays it as its first line. */
@@ -90,6 +122,9 @@ static Status run_one(PassContext *context, const PassOptions *options, const Pa
         tg_error(context->diags, (Loc){0}, "pass %s reads another level of graph", pass->name);
         return TG_USAGE;
     }
+    context->options = options;
+    context->pass = pass;
+    context->in = in;
     double start = seconds();
     TG_TRY(pass->run(context, in, out));
     if (options->time_report)
@@ -100,6 +135,8 @@ static Status run_one(PassContext *context, const PassOptions *options, const Pa
     if (options->validate)
         TG_TRY(tg_validate(context, pass, in, *out));
     dump_after(context, options, pass, in, *out);
+    if (options->print_diff)
+        print_diff(context, options, pass, in, *out);
     return TG_OK;
 }
 

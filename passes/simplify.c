@@ -3,8 +3,10 @@
    dot(transpose(x), y)       -> dot(x, y) over the axes of x, where the free axes keep their order
    transpose(dot(x, y))       -> dot(y, x), where the transpose only swaps the free axes of x with those of y */
 #include "passes/passes.h"
+#include "passes/rewrite.h"
 
 typedef struct Rewriter {
+    PassContext *context;
     Copy copy;
     Arena *arena;
 } Rewriter;
@@ -51,7 +53,7 @@ static NodeId dot_of_transpose(Rewriter *r, const Node *node, const NodeId *oper
             continue;
         Ints perm = input->attr->list[0];
         Ints *batch = &attr.list[side], *contract = &attr.list[2 + side];
-        if (!free_axes_ascend(perm, *batch, *contract))
+        if (!free_axes_ascend(perm, *batch, *contract) || !tg_rewrite(r->context, "dot_of_transpose", node->locs))
             continue;
         *batch = mapped(r->arena, *batch, perm);
         *contract = mapped(r->arena, *contract, perm);
@@ -82,7 +84,8 @@ static NodeId transpose_of_dot(Rewriter *r, const Node *node, const NodeId *oper
     uint32_t batch = old->list[0].count, contract = old->list[2].count;
     uint32_t free_x = tg_node_type(graph, func, x)->rank - batch - contract;
     uint32_t free_y = tg_node_type(graph, func, y)->rank - batch - contract;
-    if (!swaps_free_blocks(node->attr->list[0], batch, free_x, free_y))
+    if (!swaps_free_blocks(node->attr->list[0], batch, free_x, free_y) ||
+        !tg_rewrite(r->context, "transpose_of_dot", node->locs))
         return 0;
     Attr attr = *old;
     attr.list[0] = old->list[1];
@@ -104,7 +107,7 @@ static Status simplify_func(PassContext *context, const Graph *in, const Func *f
     Func *func = tg_func_new(out, from->kind, from->name);
     func->args = from->args;
     Builder b = tg_builder(out, func, context->fold);
-    Rewriter r = {.copy = tg_copy(context->arena, &b, in, from), .arena = context->arena};
+    Rewriter r = {.context = context, .copy = tg_copy(context->arena, &b, in, from), .arena = context->arena};
     for (uint32_t i = 0; i < from->results.count; i++)
         tg_copy_need(&r.copy, from->results.at[i].node);
     for (NodeId id = from->nodes.count - 1; id > 0; id--)
@@ -112,7 +115,9 @@ static Status simplify_func(PassContext *context, const Graph *in, const Func *f
             for (uint32_t i = 0; i < tg_node(from, id)->operand_count; i++)
                 tg_copy_need(&r.copy, tg_operand(from, tg_node(from, id), i));
     NodeId *operands = TG_ALLOC(context->arena, NodeId, from->operands.count + 1);
+    uint64_t dead = 0;
     for (NodeId id = 1; id < from->nodes.count; id++) {
+        dead += !r.copy.needed[id];
         if (!r.copy.needed[id])
             continue;
         const Node *node = tg_node(from, id);
@@ -123,6 +128,7 @@ static Status simplify_func(PassContext *context, const Graph *in, const Func *f
         r.copy.map[id] = rewritten ? rewritten : tg_build_like(&b, in, from, id, operands);
     }
     tg_copy_results(&r.copy);
+    tg_counted(context, "dead", dead);
     return tg_builder_status(&b, context->diags);
 }
 

@@ -218,6 +218,11 @@ void tg_warn(Diags *diags, Warning warning, Loc loc, const char *format, ...) {
     report(diags, as_error ? SEV_ERROR : SEV_WARNING, loc, name, message);
 }
 
+void tg_remark(Diags *diags, Loc loc, const char *format, ...) {
+    FORMATTED(diags, message);
+    report(diags, SEV_REMARK, loc, NULL, message);
+}
+
 void tg_note(Diags *diags, Loc loc, const char *format, ...) {
     FORMATTED(diags, message);
     report(diags, SEV_NOTE, loc, NULL, message);

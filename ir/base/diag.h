@@ -71,6 +71,8 @@ const char *tg_warning_name(Warning warning);
 
 void tg_error(Diags *diags, Loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void tg_warn(Diags *diags, Warning warning, Loc loc, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* What the compiler did or did not do; asked for by a flag, which the text names at its end. */
+void tg_remark(Diags *diags, Loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Belongs to the error or warning before it. */
 void tg_note(Diags *diags, Loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* A fix-it for the error or warning before it: `loc` replaced by `text`. */
