@@ -137,6 +137,7 @@ static PlanDot dot_of(const Class *class, const int64_t shape[3], const Way *way
     return (PlanDot){.dtype = class->dtype,
                      .out_dtype = class->rows_m ? class->dtype : DT_F32,
                      .groups = 1,
+                     .inner = 1,
                      .m = m,
                      .n = n,
                      .k = k,

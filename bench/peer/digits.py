@@ -38,12 +38,20 @@ def learning_rate(step, total):
     return PEAK * 0.5 * (1 + math.cos(math.pi * (step - WARMUP) / (total - WARMUP)))
 
 
-def make_optimizer(net):
-    return torch.optim.AdamW(net.parameters(), lr=PEAK, weight_decay=0.01)
+def make_net():
+    return Mlp()
+
+
+def make_optimizer(net, lr=PEAK, fused=False):
+    return torch.optim.AdamW(net.parameters(), lr=lr, weight_decay=0.01, fused=fused)
 
 
 def total_steps(records):
     return EPOCHS * math.ceil(records / BATCH)
+
+
+def batch_of(images, labels, rows):
+    return torch.from_numpy(images[rows]), torch.from_numpy(labels[rows].astype(np.int64))
 
 
 def batches(seed, images, labels, records):
@@ -51,15 +59,23 @@ def batches(seed, images, labels, records):
     for epoch in range(EPOCHS):
         order = tgdata.epoch_order(records, seed, epoch)
         for at in range(0, len(order), BATCH):
-            rows = order[at:at + BATCH]
-            yield torch.from_numpy(images[rows]), torch.from_numpy(labels[rows].astype(np.int64))
+            yield batch_of(images, labels, order[at:at + BATCH])
+
+
+def loss(net, image, label):
+    return torch.nn.functional.cross_entropy(net(image), label)
+
+
+@torch.no_grad()
+def accuracy(net, image, label):
+    return (net(image).argmax(1) == label).float().mean().item()
 
 
 def train_step(net, optimizer, step, total, image, label):
     for group in optimizer.param_groups:
         group["lr"] = learning_rate(step, total)
     optimizer.zero_grad()
-    loss = torch.nn.functional.cross_entropy(net(image), label)
-    loss.backward()
+    value = loss(net, image, label)
+    value.backward()
     optimizer.step()
-    return loss.item()
+    return value.item()
