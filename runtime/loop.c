@@ -127,10 +127,10 @@ bool tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place) {
     for (uint32_t i = 0; i < loop->pre_count; i++)
         sweep(loop, &loop->pre[i], batch);
     sweep(loop, &loop->micro, batch);
+    if (loop->after != NULL) /* before the update: fields may read parameters and states */
+        tg_exec_run(loop->exec, loop->after, 0);
     if (loop->tail != NULL)
         tg_exec_run(loop->exec, loop->tail, 0);
-    if (loop->after != NULL)
-        tg_exec_run(loop->exec, loop->after, 0);
     read_fields(loop, &loop->fields);
     return loop->finite == NULL || *loop->finite != 0;
 }

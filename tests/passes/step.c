@@ -79,6 +79,7 @@ bool step_run(EvalState *state, Diags *diags, const Graph *graph, const Tensor *
         if (graph->funcs.at[i]->kind == FUNC_PRE)
             run_rows(state, diags, graph, graph->funcs.at[i], fields, records, micros, false);
     run_rows(state, diags, graph, tg_func_find(graph, FUNC_MICRO, NULL), fields, records, micros, false);
+    read_fields(state, diags, graph, FUNC_FIELDS, values); /* before the update: they may read parameters and states */
     const Func *tail = tg_func_find(graph, FUNC_TAIL, NULL);
     Tensor *results = run_func(state, diags, graph, tail);
     bool finite = true;
@@ -86,7 +87,6 @@ bool step_run(EvalState *state, Diags *diags, const Graph *graph, const Tensor *
         if (tail->results.at[i].kind == RESULT_VALUE && strcmp(tail->results.at[i].name, "finite") == 0)
             finite = results[i].at[0] != 0;
     store_results(state, graph, tail, results, 0);
-    read_fields(state, diags, graph, FUNC_FIELDS, values);
     return finite;
 }
 
