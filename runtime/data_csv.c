@@ -1,85 +1,12 @@
 /* CSV with a header row: RFC 4180 quoting, numeric columns chosen by name. */
 #include "ir/base/map.h"
+#include "runtime/csv.h"
 #include "runtime/data.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct Csv {
-    Arena *arena;
-    const char *path;
-    char *next, *end;
-    int64_t line;
-    const char **why;
-    Vec(char *) cells; /* of the row read last */
-} Csv;
-
-static Status bad(Csv *csv, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static Status bad(Csv *csv, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    const char *text = tg_arena_vprintf(csv->arena, format, args);
-    va_end(args);
-    *csv->why = tg_arena_printf(csv->arena, "%s:%lld: %s", csv->path, (long long)csv->line, text);
-    return TG_MODEL;
-}
-
-/* Reads a quoted cell in place; `next` is behind the opening quote. */
-static Status quoted_cell(Csv *csv) {
-    char *to = csv->next;
-    int64_t opened = csv->line;
-    for (;; csv->next++) {
-        if (csv->next == csv->end) {
-            csv->line = opened;
-            return bad(csv, "a quote is not closed");
-        }
-        if (*csv->next == '\n')
-            csv->line++;
-        if (*csv->next == '"') {
-            if (csv->next[1] != '"')
-                break;
-            csv->next++;
-        }
-        *to++ = *csv->next;
-    }
-    csv->next++;
-    *to = '\0';
-    return TG_OK;
-}
-
-/* Reads one row into `cells`; *more is false at the end of the file. */
-static Status row(Csv *csv, bool *more) {
-    csv->cells.count = 0;
-    csv->line++;
-    *more = csv->next < csv->end;
-    while (csv->next < csv->end) {
-        char *cell = csv->next;
-        bool quoted = *cell == '"';
-        if (quoted) {
-            csv->next = ++cell;
-            TG_TRY(quoted_cell(csv));
-        }
-        size_t length = strcspn(csv->next, ",\r\n");
-        if (quoted && length > 0)
-            return bad(csv, "text follows a closing quote");
-        csv->next += length;
-        char stop = *csv->next;
-        *csv->next = '\0';
-        tg_push(csv->arena, &csv->cells, cell);
-        if (csv->next == csv->end)
-            return TG_OK;
-        csv->next++;
-        if (stop == '\r' && *csv->next == '\n')
-            csv->next++;
-        if (stop != ',')
-            return TG_OK;
-        if (csv->next == csv->end)
-            tg_push(csv->arena, &csv->cells, csv->end);
-    }
-    return TG_OK;
-}
 
 /* The header's places of the columns that are asked for. */
 static Status choose(Csv *csv, const char *columns, uint32_t **places, uint32_t *count) {
@@ -97,7 +24,7 @@ static Status choose(Csv *csv, const char *columns, uint32_t **places, uint32_t 
             found++;
         if (found == header) {
             const char *close = tg_closest(name, (const char *const *)csv->cells.at, header);
-            return bad(csv, "there is no column '%s'%s%s%s", name, close ? "; did you mean '" : "", close ? close : "",
+            return tg_csv_bad(csv, "there is no column '%s'%s%s%s", name, close ? "; did you mean '" : "", close ? close : "",
                        close ? "'?" : "");
         }
         (*places)[i] = found;
@@ -109,9 +36,9 @@ static Status number(Csv *csv, const char *cell, const char *column, DType dtype
     char *end;
     *value = strtod(cell, &end);
     if (end == cell || end[strspn(end, " \t")] != '\0')
-        return bad(csv, "column '%s': '%.40s' is not a number", column, cell);
+        return tg_csv_bad(csv, "column '%s': '%.40s' is not a number", column, cell);
     if (!tg_is_float(dtype) && tg_round_to(dtype, *value) != *value)
-        return bad(csv, "column '%s': %.40s is not a value of %s", column, cell, tg_dtype(dtype)->name);
+        return tg_csv_bad(csv, "column '%s': %.40s is not a value of %s", column, cell, tg_dtype(dtype)->name);
     return TG_OK;
 }
 
@@ -122,9 +49,9 @@ Status tg_read_csv(Arena *arena, const DataRequest *request, DataArray *array, c
     char *text = tg_arena_str(arena, (char *)data, bytes);
     Csv csv = {.arena = arena, .path = request->path, .next = text, .end = text + bytes, .why = why};
     bool more = false;
-    TG_TRY(row(&csv, &more));
+    TG_TRY(tg_csv_row(&csv, &more));
     if (!more)
-        return bad(&csv, "the file is empty; a row of column names is expected");
+        return tg_csv_bad(&csv, "the file is empty; a row of column names is expected");
     uint32_t *places = NULL, wanted = 0, header = csv.cells.count;
     TG_TRY(choose(&csv, request->columns, &places, &wanted));
     const char **names = TG_ALLOC(arena, const char *, wanted);
@@ -134,13 +61,13 @@ Status tg_read_csv(Arena *arena, const DataRequest *request, DataArray *array, c
     int64_t rows = 0, room = 0;
     unsigned char *values = NULL;
     for (;;) {
-        TG_TRY(row(&csv, &more));
+        TG_TRY(tg_csv_row(&csv, &more));
         if (!more)
             break;
         if (csv.cells.count == 1 && csv.cells.at[0][0] == '\0')
             continue;
         if (csv.cells.count != header)
-            return bad(&csv, "%u cells where the header has %u", csv.cells.count, header);
+            return tg_csv_bad(&csv, "%u cells where the header has %u", csv.cells.count, header);
         if (rows == room) {
             int64_t grown = room > 0 ? 2 * room : 256;
             values = tg_arena_grow(arena, values, (size_t)room * wanted * each, (size_t)grown * wanted * each);

@@ -1,0 +1,66 @@
+#include "runtime/csv.h"
+
+#include <string.h>
+
+Status tg_csv_bad(Csv *csv, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const char *text = tg_arena_vprintf(csv->arena, format, args);
+    va_end(args);
+    *csv->why = tg_arena_printf(csv->arena, "%s:%lld: %s", csv->path, (long long)csv->line, text);
+    return TG_MODEL;
+}
+
+/* Reads a quoted cell in place; `next` is behind the opening quote. */
+static Status quoted_cell(Csv *csv) {
+    char *to = csv->next;
+    int64_t opened = csv->line;
+    for (;; csv->next++) {
+        if (csv->next == csv->end) {
+            csv->line = opened;
+            return tg_csv_bad(csv, "a quote is not closed");
+        }
+        if (*csv->next == '\n')
+            csv->line++;
+        if (*csv->next == '"') {
+            if (csv->next[1] != '"')
+                break;
+            csv->next++;
+        }
+        *to++ = *csv->next;
+    }
+    csv->next++;
+    *to = '\0';
+    return TG_OK;
+}
+
+Status tg_csv_row(Csv *csv, bool *more) {
+    csv->cells.count = 0;
+    csv->line++;
+    *more = csv->next < csv->end;
+    while (csv->next < csv->end) {
+        char *cell = csv->next;
+        bool quoted = *cell == '"';
+        if (quoted) {
+            csv->next = ++cell;
+            TG_TRY(quoted_cell(csv));
+        }
+        size_t length = strcspn(csv->next, ",\r\n");
+        if (quoted && length > 0)
+            return tg_csv_bad(csv, "text follows a closing quote");
+        csv->next += length;
+        char stop = *csv->next;
+        *csv->next = '\0';
+        tg_push(csv->arena, &csv->cells, cell);
+        if (csv->next == csv->end)
+            return TG_OK;
+        csv->next++;
+        if (stop == '\r' && *csv->next == '\n')
+            csv->next++;
+        if (stop != ',')
+            return TG_OK;
+        if (csv->next == csv->end)
+            tg_push(csv->arena, &csv->cells, csv->end);
+    }
+    return TG_OK;
+}

@@ -1,0 +1,22 @@
+/* CSV, row by row: RFC 4180 quoting; a line ends with \n, \r or \r\n. */
+#ifndef TG_CSV_H
+#define TG_CSV_H
+
+#include "ir/base/status.h"
+#include "ir/base/vec.h"
+
+typedef struct Csv {
+    Arena *arena;
+    const char *path;
+    char *next, *end; /* NUL-terminated text, which is read in place */
+    int64_t line;     /* of the row read last; 0 at first */
+    const char **why; /* path:line: what is wrong */
+    Vec(char *) cells; /* of the row read last */
+} Csv;
+
+/* Reads one row into `cells`; *more is false at the end of the file. */
+TG_CHECKED Status tg_csv_row(Csv *csv, bool *more);
+/* "path:line: ..." into `*why`; TG_MODEL. */
+Status tg_csv_bad(Csv *csv, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
