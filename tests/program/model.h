@@ -14,7 +14,8 @@ typedef struct TestModel {
 } TestModel;
 
 /* `sets`: NAME=VALUE, the last NULL. Reports to stderr. */
-TG_CHECKED Status model_compile(Arena *arena, const char *path, const char *const *sets, bool no_fuse, TestModel *model);
+TG_CHECKED Status model_compile(Arena *arena, const char *path, const char *const *sets, bool no_fuse,
+                                TestModel *model);
 void model_free(TestModel *model);
 
 #endif

@@ -69,8 +69,9 @@ static void golden_weights(Scratch *scratch, json_t *golden) {
 static void golden(Scratch *scratch) {
     json_t *golden = json_load_file(TGC_SOURCE_DIR "/tests/golden/digits.json", 0, NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(golden);
-    json_t *result = parse(scratch, "$tgc train $source/models/digits.tg --init $source/tests/golden/digits.init.safetensors "
-                                    "--steps 20 --seed 1 --trace --json --out golden");
+    json_t *result =
+        parse(scratch, "$tgc train $source/models/digits.tg --init $source/tests/golden/digits.init.safetensors "
+                       "--steps 20 --seed 1 --trace --json --out golden");
     golden_losses(golden, result);
     golden_weights(scratch, golden);
     json_decref(result);
@@ -100,11 +101,13 @@ static void bits(Scratch *scratch) {
     size_t first_bytes[GROUPS], bytes;
     for (int i = 0; i < RUNS; i++) {
         if (previous == NULL || strcmp(previous, runs[i].compile) != 0)
-            shell_expect(scratch, 0, "", tg_arena_printf(scratch->arena, "$tgc compile $source/models/digits.tg -o digits %s",
-                                                         runs[i].compile));
+            shell_expect(
+                scratch, 0, "",
+                tg_arena_printf(scratch->arena, "$tgc compile $source/models/digits.tg -o digits %s", runs[i].compile));
         previous = runs[i].compile;
-        shell_expect(scratch, 0, "", tg_arena_printf(scratch->arena, "rm -rf run; ./digits train --epochs 4 --out run %s",
-                                                     runs[i].run));
+        shell_expect(
+            scratch, 0, "",
+            tg_arena_printf(scratch->arena, "rm -rf run; ./digits train --epochs 4 --out run %s", runs[i].run));
         const char *weights = shell_file(scratch, "run/weights.safetensors", &bytes);
         int group = runs[i].group;
         if (first[group] == NULL) {
@@ -123,9 +126,11 @@ static void accuracy(Scratch *scratch) {
     enum { SEEDS = 5 };
     double sum = 0;
     for (int seed = 1; seed <= SEEDS; seed++) {
-        json_t *result = parse(scratch, tg_arena_printf(scratch->arena, "$tgc train $source/models/digits.tg --json --seed %d", seed));
+        json_t *result = parse(
+            scratch, tg_arena_printf(scratch->arena, "$tgc train $source/models/digits.tg --json --seed %d", seed));
         sum += json_number_value(json_object_get(json_object_get(result, "val"), "accuracy"));
-        CU_ASSERT_EQUAL(json_integer_value(json_object_get(result, "steps")), 30 * 45 /* of 1438 records, the last batch short */);
+        CU_ASSERT_EQUAL(json_integer_value(json_object_get(result, "steps")),
+                        30 * 45 /* of 1438 records, the last batch short */);
         json_decref(result);
     }
     if (sum / SEEDS < 0.97)
