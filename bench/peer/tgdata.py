@@ -65,3 +65,24 @@ def read_safetensors(path):
     kinds = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "U8": np.uint8}
     return {name: np.frombuffer(data, kinds[row["dtype"]], int(np.prod(row["shape"])), 8 + size + row["data_offsets"][0])
             .reshape(row["shape"]) for name, row in header.items() if name != "__metadata__"}
+
+
+def text_tokens(path, shares, index):
+    """Byte tokens of one run of a text."""
+    data = np.frombuffer(open(path, "rb").read(), np.uint8)
+    cut = [int(len(data) * sum(shares[:i]) + 0.5) for i in range(len(shares) + 1)]
+    return data[cut[index]:cut[index + 1]]
+
+
+def text_epoch(tokens, length, seed, epoch):
+    """Where the windows of length + 1 tokens begin, in the order of a training epoch."""
+    count = max((tokens - length) // length, 1)
+    shifts = min(tokens - count * length, length)
+    word = philox(seed, [0, 0, epoch, 3])
+    shift = ((word[1] << 32 | word[0]) * shifts) >> 64
+    return permute([i * length + shift for i in range(count)], seed, epoch, SHUFFLE)
+
+
+def text_windows(tokens, length):
+    """Validation: every whole window."""
+    return [i * length for i in range((tokens - 1) // length)]
