@@ -1,6 +1,17 @@
 #include "runtime/csv.h"
 
+#include "runtime/data.h"
+
 #include <string.h>
+
+Status tg_csv_open(Csv *csv, Arena *arena, const char *path, const char **why) {
+    unsigned char *data = NULL;
+    size_t bytes = 0;
+    TG_TRY(tg_data_load(arena, path, &data, &bytes, why));
+    char *text = tg_arena_str(arena, (char *)data, bytes);
+    *csv = (Csv){.arena = arena, .path = path, .next = text, .end = text + bytes, .why = why};
+    return TG_OK;
+}
 
 Status tg_csv_bad(Csv *csv, const char *format, ...) {
     va_list args;
@@ -35,8 +46,10 @@ static Status quoted_cell(Csv *csv) {
 }
 
 Status tg_csv_row(Csv *csv, bool *more) {
+    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, as spreadsheets write it */
     csv->cells.count = 0;
-    csv->line++;
+    if (csv->line++ == 0 && strncmp(csv->next, mark, 3) == 0)
+        csv->next += 3;
     *more = csv->next < csv->end;
     while (csv->next < csv->end) {
         char *cell = csv->next;

@@ -14,6 +14,8 @@ typedef struct Csv {
     Vec(char *) cells; /* of the row read last */
 } Csv;
 
+/* The whole file, decompressed if it is a gzip file. TG_IO or TG_MODEL. */
+TG_CHECKED Status tg_csv_open(Csv *csv, Arena *arena, const char *path, const char **why);
 /* Reads one row into `cells`; *more is false at the end of the file. */
 TG_CHECKED Status tg_csv_row(Csv *csv, bool *more);
 /* "path:line: ..." into `*why`; TG_MODEL. */

@@ -43,11 +43,8 @@ static Status number(Csv *csv, const char *cell, const char *column, DType dtype
 }
 
 Status tg_read_csv(Arena *arena, const DataRequest *request, DataArray *array, const char **why) {
-    unsigned char *data = NULL;
-    size_t bytes = 0;
-    TG_TRY(tg_data_load(arena, request->path, &data, &bytes, why));
-    char *text = tg_arena_str(arena, (char *)data, bytes);
-    Csv csv = {.arena = arena, .path = request->path, .next = text, .end = text + bytes, .why = why};
+    Csv csv;
+    TG_TRY(tg_csv_open(&csv, arena, request->path, why));
     bool more = false;
     TG_TRY(tg_csv_row(&csv, &more));
     if (!more)
