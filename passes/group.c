@@ -481,7 +481,7 @@ Grouping tg_group(PassContext *context, const Graph *graph, const Func *func) {
     };
     Grouper g = {
         .context = context, .arena = arena, .graph = graph, .func = func, .fuse = context->fuse, .out = &out,
-        .needed = TG_ALLOC(arena, bool, count), .memory = TG_ALLOC(arena, bool, count),
+        .readers = TG_ALLOC(arena, uint32_t, count), .needed = TG_ALLOC(arena, bool, count), .memory = TG_ALLOC(arena, bool, count),
         .ready = TG_ALLOC(arena, uint32_t, count), .home = TG_ALLOC(arena, uint32_t, count),
         .inlined = TG_ALLOC(arena, uint32_t, count), .library = TG_ALLOC(arena, bool, count + 1),
         .by_shape = tg_map(arena),
