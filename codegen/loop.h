@@ -88,6 +88,8 @@ typedef struct LoopKernel {
     Vec(LoopInstr) instrs; /* instrs.at[0] is none */
 } LoopKernel;
 
+typedef Vec(LoopKernel *) LoopKernels;
+
 LoopKernel *tg_loop_kernel(Arena *arena, const char *name);
 uint32_t tg_loop_buffer(LoopKernel *k, LoopRole role, DType dtype, int64_t count);
 
@@ -104,7 +106,8 @@ LoopId tg_loop_load(LoopKernel *k, uint32_t buffer, LoopId index, int64_t stride
 void tg_loop_store(LoopKernel *k, uint32_t buffer, LoopId index, int64_t stride, LoopId value);
 
 void tg_loop_print(Str *to, const LoopKernel *k);
-TG_CHECKED Status tg_loop_parse(Arena *arena, Diags *diags, uint16_t source, LoopKernel **k);
+/* One kernel or several, one after another. */
+TG_CHECKED Status tg_loop_parse(Arena *arena, Diags *diags, uint16_t source, LoopKernels *out);
 TG_CHECKED Status tg_loop_verify(const LoopKernel *k, Diags *diags);
 
 #endif

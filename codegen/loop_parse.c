@@ -229,24 +229,30 @@ static void body(Parser *p) {
     }
 }
 
-Status tg_loop_parse(Arena *arena, Diags *diags, uint16_t source, LoopKernel **k) {
+static void kernel(Parser *p) {
+    p->ids = tg_map(p->arena);
+    p->open = 0;
+    expect(p, "kernel");
+    p->k = tg_loop_kernel(p->arena, word(p));
+    expect(p, "{");
+    while (accept(p, "buffer"))
+        buffer(p);
+    body(p);
+    skip_space(p);
+}
+
+Status tg_loop_parse(Arena *arena, Diags *diags, uint16_t source, LoopKernels *out) {
     const Source *text = &diags->sources->files.at[source];
     Parser p = {.arena = arena,
                 .diags = diags,
-                .ids = tg_map(arena),
                 .at = text->text,
                 .end = text->text + text->length,
                 .line_start = text->text,
                 .loc = {.file = source, .line = 1}};
-    expect(&p, "kernel");
-    p.k = tg_loop_kernel(arena, word(&p));
-    expect(&p, "{");
-    while (accept(&p, "buffer"))
-        buffer(&p);
-    body(&p);
-    skip_space(&p);
-    if (!p.failed && p.at != p.end)
-        fail(&p, "expected the end of the file");
-    *k = p.k;
+    *out = (LoopKernels){0};
+    do {
+        kernel(&p);
+        tg_push(arena, out, p.k);
+    } while (!p.failed && p.at != p.end);
     return p.failed ? TG_MODEL : TG_OK;
 }

@@ -154,7 +154,7 @@ static void test_syntax(void) {
         {"kernel k { %1 = const i64 0 %1 = const i64 0 }", "taken"},
         {"kernel k { %1 = const i64 0 %2 = load f32 0[%1] }", "no such buffer"},
         {"kernel k { %1 = const i64 0", "expected '%'"},
-        {"kernel k { } more", "expected the end"},
+        {"kernel k { } more", "expected 'kernel'"},
     };
     World w;
     world_init(&w);
