@@ -51,12 +51,12 @@ static bool read_columns(Lower *l, Env *env, const Ast *ast, DataField *field) {
 /* What a reader's arguments are, in the order in which they may be given without names; see docs/data.md. */
 typedef struct ReaderRow {
     const char *name;
-    const char *arguments[5];
+    const char *arguments[6];
 } ReaderRow;
 
 static const ReaderRow readers[] = {
     {"idx", {"path"}},
-    {"csv", {"path", "columns", "missing", "categories"}},
+    {"csv", {"path", "columns", "missing", "categories", "separator"}},
     {"text", {"path", "tokenizer"}},
     {"npy", {"path"}},
     {"records", {"path"}},
@@ -155,15 +155,28 @@ static bool read_categories(Lower *l, Env *env, const Ast *ast, DataField *field
     return true;
 }
 
+static bool read_separator(Lower *l, Env *env, const Ast *ast, DataField *field) {
+    Value value = lower_eval(l, env, ast);
+    if (lower_is_error(value))
+        return false;
+    if (value.kind != VAL_STRING || strlen(value.text) != 1 || strchr("\"\r\n", *value.text)) {
+        lower_fail(l, ast->loc, "'separator' is one character, as in \";\" or \"\\t\"");
+        return false;
+    }
+    add_option(l, field, "separator", value.text);
+    return true;
+}
+
 static bool read_csv_arguments(Lower *l, Env *env, const Ast *source, DataField *field) {
     const Ast *columns = argument(source, "columns", 1), *missing = argument(source, "missing", 2);
-    const Ast *categories = argument(source, "categories", 3);
+    const Ast *categories = argument(source, "categories", 3), *separator = argument(source, "separator", 4);
     if (!columns) {
         lower_fail(l, source->loc, "'csv' needs 'columns': a name or a list of names");
         return false;
     }
     return read_columns(l, env, columns, field) && (!missing || read_missing(l, env, missing, field)) &&
-           (!categories || read_categories(l, env, categories, field));
+           (!categories || read_categories(l, env, categories, field)) &&
+           (!separator || read_separator(l, env, separator, field));
 }
 
 static bool read_source(Lower *l, Env *env, const Ast *source, DataField *field) {

@@ -8,9 +8,14 @@ Status tg_csv_open(Csv *csv, Arena *arena, const char *path, const char **why) {
     unsigned char *data = NULL;
     size_t bytes = 0;
     TG_TRY(tg_data_load(arena, path, &data, &bytes, why));
-    char *text = tg_arena_str(arena, (char *)data, bytes);
-    *csv = (Csv){.arena = arena, .path = path, .next = text, .end = text + bytes, .why = why};
+    tg_csv_open_text(csv, arena, path, data, bytes, why);
     return TG_OK;
+}
+
+void tg_csv_open_text(Csv *csv, Arena *arena, const char *path, const unsigned char *text, size_t bytes,
+                      const char **why) {
+    char *copy = tg_arena_str(arena, (const char *)text, bytes);
+    *csv = (Csv){.arena = arena, .path = path, .next = copy, .end = copy + bytes, .separator = ',', .why = why};
 }
 
 Status tg_csv_bad(Csv *csv, const char *format, ...) {
@@ -46,6 +51,7 @@ static Status quoted_cell(Csv *csv) {
 }
 
 Status tg_csv_row(Csv *csv, bool *more) {
+    const char stops[] = {csv->separator, '\r', '\n', '\0'};
     static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, as spreadsheets write it */
     csv->cells.count = 0;
     if (csv->line++ == 0 && strncmp(csv->next, mark, 3) == 0)
@@ -58,11 +64,13 @@ Status tg_csv_row(Csv *csv, bool *more) {
             csv->next = ++cell;
             TG_TRY(quoted_cell(csv));
         }
-        size_t length = strcspn(csv->next, ",\r\n");
+        size_t length = strcspn(csv->next, stops);
         if (quoted && length > 0)
             return tg_csv_bad(csv, "text follows a closing quote");
         csv->next += length;
         char stop = *csv->next;
+        if (stop == '\0' && csv->next < csv->end)
+            return tg_csv_bad(csv, "a zero byte: this is no text in UTF-8 (UTF-16 has to be converted)");
         *csv->next = '\0';
         tg_push(csv->arena, &csv->cells, cell);
         if (csv->next == csv->end)
@@ -70,7 +78,7 @@ Status tg_csv_row(Csv *csv, bool *more) {
         csv->next++;
         if (stop == '\r' && *csv->next == '\n')
             csv->next++;
-        if (stop != ',')
+        if (stop != csv->separator)
             return TG_OK;
         if (csv->next == csv->end)
             tg_push(csv->arena, &csv->cells, csv->end);

@@ -9,7 +9,8 @@ typedef struct ReaderRow {
     DataReader *read;
 } ReaderRow;
 
-static const ReaderRow readers[] = {{"idx", tg_read_idx}, {"csv", tg_read_csv}, {"npy", tg_read_npy}, {"text", tg_read_text}};
+static const ReaderRow readers[] = {{"idx", tg_read_idx}, {"csv", tg_read_csv}, {"npy", tg_read_npy}, {"text", tg_read_text},
+                                    {"records", tg_read_records}};
 
 DataReader *tg_data_reader(const char *name) {
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
@@ -32,9 +33,12 @@ void tg_data_files_init(DataFiles *files, Arena *arena, const TgPlan *plan, Data
         .arena = arena, .plan = plan, .root = root, .arrays = TG_ALLOC(arena, DataArray, plan->field_count)};
 }
 
+static const char *options_of(const PlanField *field) { return field->options != NULL ? field->options : ""; }
+
 static bool same_source(const PlanField *a, const PlanField *b) {
-    return strcmp(a->reader, b->reader) == 0 && strcmp(a->path, b->path) == 0 && strcmp(a->columns, b->columns) == 0 &&
-           a->dtype == b->dtype;
+    return strcmp(a->name, b->name) == 0 && strcmp(a->reader, b->reader) == 0 && strcmp(a->path, b->path) == 0 &&
+           strcmp(a->columns, b->columns) == 0 && strcmp(options_of(a), options_of(b)) == 0 && a->dtype == b->dtype &&
+           a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
 }
 
 static const char *place(Arena *arena, const PlanField *field) {
@@ -73,6 +77,71 @@ static Status check_shape(Arena *arena, const PlanField *field, const DataArray 
     return TG_MODEL;
 }
 
+/* The whole record that `records` reads is made of the set's fields with the same path, in their order. */
+static void place_in_record(const DataFiles *files, const PlanField *field, DataRequest *request) {
+    const TgPlan *plan = files->plan;
+    const PlanDataSet *sets[] = {&plan->train, &plan->validate};
+    uint32_t index = (uint32_t)(field - plan->fields);
+    for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
+        if (index < sets[s]->field_first || index >= sets[s]->field_first + sets[s]->field_count)
+            continue;
+        for (uint32_t i = sets[s]->field_first; i < sets[s]->field_first + sets[s]->field_count; i++) {
+            const PlanField *other = &plan->fields[i];
+            if (strcmp(other->reader, field->reader) != 0 || strcmp(other->path, field->path) != 0)
+                continue;
+            if (i == index)
+                request->record_offset = request->record_bytes;
+            request->record_bytes += (size_t)tg_data_bytes(other->dtype, other->rank, other->dims);
+        }
+    }
+}
+
+static Status run_once(DataFiles *files, const PlanField *field, DataRequest *request, const char **why) {
+    const char *command = field->path + 1;
+    if (tg_read_csv != tg_data_reader(field->reader) && tg_read_records != tg_data_reader(field->reader) &&
+        tg_read_text != tg_data_reader(field->reader)) {
+        *why = tg_arena_printf(files->arena, "%s: the reader '%s' takes no command; csv, records and text do",
+                               place(files->arena, field), field->reader);
+        return TG_MODEL;
+    }
+    const DataOutput *found = NULL;
+    for (uint32_t i = 0; i < files->outputs.count; i++)
+        if (strcmp(files->outputs.at[i].command, command) == 0)
+            found = &files->outputs.at[i];
+    if (found == NULL) {
+        DataOutput output = {.command = command};
+        const char *reason = "";
+        Status status =
+            tg_data_run(files->arena, command, files->root.path, &output.data, &output.bytes, &reason);
+        if (status != TG_OK) {
+            *why = tg_arena_printf(files->arena, "%s: %s", place(files->arena, field), reason);
+            return status;
+        }
+        tg_push(files->arena, &files->outputs, output);
+        found = &files->outputs.at[files->outputs.count - 1];
+    }
+    request->output = found->data;
+    request->output_bytes = found->bytes;
+    return TG_OK;
+}
+
+/* Where the file is; *path has `*` and the like still in it if no file has that very name. */
+static Status find_file(DataFiles *files, const PlanField *field, const char **path, const char **why) {
+    Arena *arena = files->arena;
+    bool absolute = field->path[0] == '/' || files->root.path[0] == '\0';
+    *path = absolute ? field->path : tg_arena_printf(arena, "%s/%s", files->root.path, field->path);
+    struct stat info;
+    bool pattern = strpbrk(field->path, "*?[") != NULL && strcmp(field->reader, "csv") == 0;
+    if (pattern || stat(*path, &info) == 0)
+        return TG_OK;
+    *why = absolute ? tg_arena_printf(arena, "%s: there is no file %s", place(arena, field), *path)
+                    : tg_arena_printf(arena,
+                                      "%s: there is no file %s ('%s' in %s, from %s); --data-root DIR or $TG_DATA "
+                                      "names another folder",
+                                      place(arena, field), *path, field->path, files->root.path, files->root.origin);
+    return TG_IO;
+}
+
 static Status read_field(DataFiles *files, const PlanField *field, DataArray *array, const char **why) {
     Arena *arena = files->arena;
     DataReader *read = tg_data_reader(field->reader);
@@ -80,20 +149,19 @@ static Status read_field(DataFiles *files, const PlanField *field, DataArray *ar
         *why = tg_arena_printf(arena, "%s: reader '%s' is not built yet", place(arena, field), field->reader);
         return TG_MODEL;
     }
-    bool absolute = field->path[0] == '/' || files->root.path[0] == '\0';
-    const char *path = absolute ? field->path : tg_arena_printf(arena, "%s/%s", files->root.path, field->path);
-    struct stat info;
-    if (stat(path, &info) != 0) {
-        *why = absolute ? tg_arena_printf(arena, "%s: there is no file %s", place(arena, field), path)
-                        : tg_arena_printf(arena,
-                                          "%s: there is no file %s ('%s' in %s, from %s); --data-root DIR or $TG_DATA "
-                                          "names another folder",
-                                          place(arena, field), path, field->path, files->root.path, files->root.origin);
-        return TG_IO;
-    }
-    TG_TRY(read(arena, &(DataRequest){.path = path, .columns = field->columns, .dtype = field->dtype}, array, why));
+    DataRequest request = {.path = field->path,
+                           .columns = field->columns,
+                           .options = options_of(field),
+                           .field = field->name,
+                           .dtype = field->dtype,
+                           .rank = field->rank,
+                           .dims = field->dims,
+                           .vocabulary = &files->vocabulary};
+    place_in_record(files, field, &request);
+    TG_TRY(field->path[0] == '|' ? run_once(files, field, &request, why) : find_file(files, field, &request.path, why));
+    TG_TRY(read(arena, &request, array, why));
     TG_TRY(check_shape(arena, field, array, why));
-    return tg_data_widen(arena, array, field->dtype, path, why);
+    return tg_data_widen(arena, array, field->dtype, request.path, why);
 }
 
 static Status load_field(DataFiles *files, uint32_t index, const char **why) {

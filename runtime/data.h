@@ -18,20 +18,56 @@ typedef struct DataArray {
     unsigned char *values;
 } DataArray;
 
-/* What a reader is asked for. `columns`: names separated by newlines, "" if the reader has none. */
+/* What the numbers of a field stand for: categories of a column, characters of a text. Sorted by their bytes, distinct; a
+   number is a place in the list. */
+typedef struct DataWords {
+    const char *name; /* of the field; of one of several columns "field.column" */
+    const char *const *at;
+    uint32_t count;     /* 0: its numbers are numbers */
+    const char *origin; /* the file they are from */
+} DataWords;
+
+/* The first file that is read with a field decides: training data, or the weights for which it is opened. */
+typedef struct DataVocabulary {
+    Vec(DataWords) fields;
+} DataVocabulary;
+
+const DataWords *tg_data_words(const DataVocabulary *vocabulary, const char *name); /* NULL: none */
+/* Adds the distinct ones of `count` words under `name`. `words` is sorted. */
+const DataWords *tg_data_words_add(Arena *arena, DataVocabulary *vocabulary, const char *name, const char *origin,
+                                   const char **words, int64_t count);
+int64_t tg_data_word_place(const DataWords *words, const char *word); /* -1: not in it */
+/* Bytes of the UTF-8 character that `at` begins with, 0 if it is none. */
+int tg_utf8_length(const unsigned char *at, const unsigned char *end);
+
+/* What a reader is asked for. What is not set is not known. */
 typedef struct DataRequest {
-    const char *path, *columns;
+    const char *path, *columns; /* columns: names separated by newlines */
+    const char *options;        /* "name=value" lines */
+    const char *field;          /* its name */
     DType dtype;
+    uint8_t rank;
+    const int64_t *dims;         /* of one record */
+    const unsigned char *output; /* of the command that `path` is; read in place of a file */
+    size_t output_bytes;
+    size_t record_bytes, record_offset; /* records: of all fields together, and where this one begins */
+    DataVocabulary *vocabulary;
 } DataRequest;
 
+/* The value of an option, NULL: it is not given. */
+const char *tg_data_option(Arena *arena, const DataRequest *request, const char *name);
+
 typedef Status DataReader(Arena *arena, const DataRequest *request, DataArray *array, const char **why);
-DataReader tg_read_idx, tg_read_csv, tg_read_npy, tg_read_text;
+DataReader tg_read_idx, tg_read_csv, tg_read_npy, tg_read_text, tg_read_records;
 
 /* NULL: no such reader, or not one that is built. */
 DataReader *tg_data_reader(const char *name);
 
-/* The whole file, decompressed if it is a gzip file. `*bytes` is a count of the decompressed data. */
+/* The whole file, decompressed if it is a gzip file. `*bytes` is a count of the decompressed data, a zero follows them. */
 TG_CHECKED Status tg_data_load(Arena *arena, const char *path, unsigned char **data, size_t *bytes, const char **why);
+/* What `/bin/sh -c command` writes to its standard output, in `directory`. A zero follows. */
+TG_CHECKED Status tg_data_run(Arena *arena, const char *command, const char *directory, unsigned char **data,
+                              size_t *bytes, const char **why);
 void tg_data_from_big_endian(unsigned char *values, int64_t count, int bytes_each);
 /* The product of dims and the element size; -1 when it passes 2^63 - 1 or a dimension is negative. */
 int64_t tg_data_bytes(DType dtype, int rank, const int64_t *dims);
@@ -75,7 +111,9 @@ typedef struct DataFiles {
     Arena *arena;
     const TgPlan *plan;
     DataRoot root;
-    DataArray *arrays; /* per plan field; values NULL: not read yet */
+    DataArray *arrays; /* per plan field; rank 0: not read yet */
+    Vec(DataOutput) outputs;
+    DataVocabulary vocabulary;
 } DataFiles;
 
 void tg_data_files_init(DataFiles *files, Arena *arena, const TgPlan *plan, DataRoot root);

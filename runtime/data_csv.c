@@ -1,83 +1,394 @@
-/* CSV with a header row: RFC 4180 quoting, numeric columns chosen by name. */
+/* Columns of CSV files, chosen by name: numbers, or in fields of integers words, which are numbered.
+
+   Cells without a value are an error unless `missing` says what to take. Words: docs/data.md. */
 #include "ir/base/map.h"
 #include "runtime/csv.h"
 #include "runtime/data.h"
 
-#include <errno.h>
+#include <glob.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-/* The header's places of the columns that are asked for. */
-static Status choose(Csv *csv, const char *columns, uint32_t **places, uint32_t *count) {
-    uint32_t wanted = 1, header = csv->cells.count;
-    for (const char *at = columns; *at != '\0'; at++)
-        wanted += *at == '\n';
-    *places = TG_ALLOC(csv->arena, uint32_t, wanted);
-    *count = wanted;
-    for (uint32_t i = 0; i < wanted; i++) {
-        size_t length = strcspn(columns, "\n");
-        const char *name = tg_arena_str(csv->arena, columns, length);
-        columns += length + (columns[length] == '\n');
-        uint32_t found = 0;
-        while (found < header && strcmp(csv->cells.at[found], name) != 0)
-            found++;
-        if (found == header) {
-            const char *close = tg_closest(name, (const char *const *)csv->cells.at, header);
-            return tg_csv_bad(csv, "there is no column '%s'%s%s%s", name, close ? "; did you mean '" : "", close ? close : "",
-                       close ? "'?" : "");
+typedef enum Missing { MISSING_ERROR, MISSING_NUMBER, MISSING_MEAN, MISSING_NAME } Missing;
+
+/* A cell of a column of integers, kept until it is known whether the column has words. */
+typedef struct Cell {
+    const char *text, *path;
+    int64_t line;
+} Cell;
+
+typedef struct Column {
+    const char *name;
+    uint32_t place; /* in the header of the file that is being read */
+    double sum;     /* of the numbers that are there */
+    int64_t numbers;
+    Vec(int64_t) gaps; /* rows without one */
+    Vec(Cell) cells;   /* of integers */
+} Column;
+
+typedef struct Table {
+    Arena *arena;
+    const DataRequest *request;
+    const char **why;
+    Csv csv;
+    uint32_t header; /* cells of a row */
+    Column *columns;
+    uint32_t count;
+    bool integers;
+    Missing missing;
+    double missing_number;
+    const char *missing_name; /* of a category */
+    const char *categories;   /* "true", "false", NULL: as the column is */
+    int64_t rows, room;
+    unsigned char *values; /* of numbers: rows x count */
+} Table;
+
+static void read_options(Table *table) {
+    const char *number = tg_data_option(table->arena, table->request, "missing");
+    table->missing_name = tg_data_option(table->arena, table->request, "missing_name");
+    table->categories = tg_data_option(table->arena, table->request, "categories");
+    table->missing = table->missing_name != NULL ? MISSING_NAME : MISSING_ERROR;
+    if (number == NULL)
+        return;
+    table->missing = strcmp(number, "mean") == 0 ? MISSING_MEAN : MISSING_NUMBER;
+    table->missing_number = strtod(number, NULL);
+}
+
+static void name_columns(Table *table) {
+    const char *names = table->request->columns;
+    table->count = 1;
+    for (const char *at = names; *at != '\0'; at++)
+        table->count += *at == '\n';
+    table->columns = TG_ALLOC(table->arena, Column, table->count);
+    for (uint32_t i = 0; i < table->count; i++) {
+        size_t length = strcspn(names, "\n");
+        table->columns[i].name = tg_arena_str(table->arena, names, length);
+        names += length + (names[length] == '\n');
+    }
+}
+
+static Status no_column(Table *table, const char *name) {
+    const char *const *header = (const char *const *)table->csv.cells.at;
+    const char *close = tg_closest(name, header, table->header), *other = strpbrk(header[0], ";\t");
+    if (close == NULL && table->header == 1 && other != NULL)
+        return tg_csv_bad(&table->csv, "there is no column '%s'; the cells seem to be separated by %s, say separator = \"%s\"",
+                          name, *other == ';' ? "semicolons" : "tabs", *other == ';' ? ";" : "\\t");
+    return tg_csv_bad(&table->csv, "there is no column '%s'%s%s%s", name, close != NULL ? "; did you mean '" : "",
+                      close != NULL ? close : "", close != NULL ? "'?" : "");
+}
+
+/* Finds the columns in the header of the file. */
+static Status place_columns(Table *table) {
+    bool more = false;
+    TG_TRY(tg_csv_row(&table->csv, &more));
+    if (!more)
+        return tg_csv_bad(&table->csv, "the file is empty; a row of column names is expected");
+    table->header = table->csv.cells.count;
+    for (uint32_t i = 0; i < table->count; i++) {
+        Column *column = &table->columns[i];
+        column->place = table->header;
+        for (uint32_t h = 0; h < table->header; h++) {
+            if (strcmp(table->csv.cells.at[h], column->name) != 0)
+                continue;
+            if (column->place < table->header)
+                return tg_csv_bad(&table->csv, "there are two columns '%s'", column->name);
+            column->place = h;
         }
-        (*places)[i] = found;
+        if (column->place == table->header)
+            return no_column(table, column->name);
     }
     return TG_OK;
 }
 
-static Status number(Csv *csv, const char *cell, const char *column, DType dtype, double *value) {
+static bool is_missing(const char *cell) {
+    static const char *const words[] = {"", "NA", "N/A", "nan", "null"};
+    size_t begin = strspn(cell, " \t"), length = strlen(cell + begin);
+    while (length > 0 && strchr(" \t", cell[begin + length - 1]) != NULL)
+        length--;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == length && strncasecmp(words[i], cell + begin, length) == 0)
+            return true;
+    return false;
+}
+
+static bool is_number(const char *cell, double *value) {
     char *end;
     *value = strtod(cell, &end);
-    if (end == cell || end[strspn(end, " \t")] != '\0')
-        return tg_csv_bad(csv, "column '%s': '%.40s' is not a number", column, cell);
-    if (!tg_is_float(dtype) && tg_round_to(dtype, *value) != *value)
-        return tg_csv_bad(csv, "column '%s': %.40s is not a value of %s", column, cell, tg_dtype(dtype)->name);
+    return end != cell && end[strspn(end, " \t")] == '\0';
+}
+
+static Status no_value(Table *table, const Column *column, const char *cell) {
+    const char *instead = table->integers ? "missing = 0 (or another number, or a category's name)"
+                                          : "missing = 0 (or another number) or missing = mean";
+    return tg_csv_bad(&table->csv, "column '%s': %s%s%s; csv(..., %s) takes a value instead", column->name,
+                      *cell != '\0' ? "'" : "the cell is empty", cell, *cell != '\0' ? "' is no value" : "", instead);
+}
+
+static Status number(Table *table, const Column *column, const char *cell, double *value) {
+    DType dtype = table->request->dtype;
+    if (!is_number(cell, value))
+        return tg_csv_bad(&table->csv, "column '%s': '%.40s' is not a number", column->name, cell);
+    double rounded = tg_round_to(dtype, *value);
+    if (tg_is_float(dtype) ? isinf(rounded) && strpbrk(cell, "iI") == NULL : rounded != *value)
+        return tg_csv_bad(&table->csv, "column '%s': %.40s is not a value of %s", column->name, cell,
+                          tg_dtype(dtype)->name);
     return TG_OK;
+}
+
+/* A cell of numbers into its place; gaps are filled when all is read. */
+static Status put_number(Table *table, Column *column, uint32_t index, const char *cell, int64_t row) {
+    double value = table->missing_number;
+    if (!is_missing(cell)) {
+        TG_TRY(number(table, column, cell, &value));
+        column->sum += value;
+        column->numbers++;
+    } else if (table->missing == MISSING_ERROR || table->missing == MISSING_NAME) {
+        return no_value(table, column, cell);
+    } else {
+        tg_push(table->arena, &column->gaps, row);
+    }
+    tg_element_set(table->request->dtype, table->values, row * table->count + index, value);
+    return TG_OK;
+}
+
+static void make_room(Table *table, int64_t rows) {
+    if (rows <= table->room)
+        return;
+    size_t each = tg_dtype(table->request->dtype)->bytes * (size_t)table->count;
+    int64_t grown = 2 * table->room > rows ? 2 * table->room : rows > 256 ? rows : 256;
+    table->values = tg_arena_grow(table->arena, table->values, (size_t)table->room * each, (size_t)grown * each);
+    table->room = grown;
+}
+
+static Status read_rows(Table *table) {
+    for (;;) {
+        bool more = false;
+        TG_TRY(tg_csv_row(&table->csv, &more));
+        if (!more)
+            return TG_OK;
+        char *const *cells = table->csv.cells.at;
+        if (table->csv.cells.count == 1 && cells[0][0] == '\0' && table->header > 1)
+            continue;
+        if (table->csv.cells.count != table->header)
+            return tg_csv_bad(&table->csv, "%u cells where the header has %u", table->csv.cells.count, table->header);
+        if (!table->integers)
+            make_room(table, table->rows + 1);
+        for (uint32_t i = 0; i < table->count; i++) {
+            Column *column = &table->columns[i];
+            const char *cell = cells[column->place];
+            if (table->integers)
+                tg_push(table->arena, &column->cells, (Cell){cell, table->csv.path, table->csv.line});
+            else
+                TG_TRY(put_number(table, column, i, cell, table->rows));
+        }
+        table->rows++;
+    }
+}
+
+/* The path is a command, a file, or a pattern for several files, which are taken in the order of their names. */
+static Status read_files(Table *table) {
+    const DataRequest *request = table->request;
+    const char *separator = tg_data_option(table->arena, request, "separator");
+    const char *single[] = {request->path}, *const *paths = single;
+    size_t count = 1;
+    glob_t found = {0};
+    if (request->output == NULL && strpbrk(request->path, "*?[") != NULL &&
+        glob(request->path, 0, NULL, &found) == 0) {
+        count = found.gl_pathc;
+        const char **kept = TG_ALLOC(table->arena, const char *, count);
+        for (size_t i = 0; i < count; i++)
+            kept[i] = tg_arena_str(table->arena, found.gl_pathv[i], strlen(found.gl_pathv[i]));
+        paths = kept;
+        globfree(&found);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (request->output != NULL)
+            tg_csv_open_text(&table->csv, table->arena, paths[i], request->output, request->output_bytes, table->why);
+        else
+            TG_TRY(tg_csv_open(&table->csv, table->arena, paths[i], table->why));
+        if (separator != NULL)
+            table->csv.separator = *separator;
+        TG_TRY(place_columns(table));
+        TG_TRY(read_rows(table));
+    }
+    return TG_OK;
+}
+
+/* ---- words ---- */
+
+static void go_to(Table *table, const Cell *cell) {
+    table->csv.path = cell->path;
+    table->csv.line = cell->line;
+}
+
+static const char *words_name(const Table *table, const Column *column) {
+    const char *field = table->request->field != NULL ? table->request->field : "";
+    return table->count == 1 ? field : tg_arena_printf(table->arena, "%s.%s", field, column->name);
+}
+
+/* Words: when there is no number in the column. A column of both is more likely to have a mistake in it. */
+static Status has_words(Table *table, const Column *column, bool *words) {
+    const Cell *number = NULL, *word = NULL;
+    *words = table->categories != NULL && strcmp(table->categories, "true") == 0;
+    if (table->categories != NULL)
+        return TG_OK;
+    for (uint32_t i = 0; i < column->cells.count && (number == NULL || word == NULL); i++) {
+        double value;
+        const Cell *cell = &column->cells.at[i];
+        if (is_missing(cell->text))
+            continue;
+        bool numeric = is_number(cell->text, &value);
+        number = numeric && number == NULL ? cell : number;
+        word = !numeric && word == NULL ? cell : word;
+    }
+    *words = word != NULL && number == NULL;
+    if (word == NULL || number == NULL)
+        return TG_OK;
+    go_to(table, word);
+    return tg_csv_bad(&table->csv,
+                      "column '%s': '%.40s' is not a number, but line %lld has %.40s; csv(..., categories = true) numbers "
+                      "all cells as words",
+                      column->name, word->text, (long long)number->line, number->text);
+}
+
+static bool is_utf8(const char *text) {
+    const unsigned char *at = (const unsigned char *)text, *end = at + strlen(text);
+    while (at < end) {
+        int length = tg_utf8_length(at, end);
+        if (length == 0)
+            return false;
+        at += length;
+    }
+    return true;
+}
+
+static int by_bytes(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* Gives the cells without a category the one that `missing` says. */
+static Status name_gaps(Table *table, Column *column) {
+    for (uint32_t i = 0; i < column->cells.count; i++) {
+        Cell *cell = &column->cells.at[i];
+        go_to(table, cell);
+        if (!is_missing(cell->text)) {
+            if (!is_utf8(cell->text))
+                return tg_csv_bad(&table->csv, "column '%s': a category is text in UTF-8", column->name);
+        } else if (table->missing == MISSING_NAME) {
+            cell->text = table->missing_name;
+        } else {
+            bool empty = *cell->text == '\0';
+            return tg_csv_bad(&table->csv,
+                              "column '%s': %s%s%s; csv(..., missing = \"unknown\") makes a category of the cells "
+                              "without one",
+                              column->name, empty ? "the cell is empty" : "'", cell->text, empty ? "" : "' is no value");
+        }
+    }
+    return TG_OK;
+}
+
+static const DataWords *collect_words(Table *table, const Column *column, DataVocabulary *vocabulary,
+                                      const char *name) {
+    uint32_t count = column->cells.count;
+    const char **words = TG_ALLOC(table->arena, const char *, count + 1);
+    for (uint32_t i = 0; i < count; i++)
+        words[i] = column->cells.at[i].text;
+    if (count > 0)
+        qsort(words, count, sizeof *words, by_bytes);
+    return tg_data_words_add(table->arena, vocabulary, name, table->request->path, words, count);
+}
+
+static Status put_words(Table *table, Column *column, uint32_t index, const DataWords *words) {
+    DType dtype = table->request->dtype;
+    for (uint32_t i = 0; i < column->cells.count; i++) {
+        const Cell *cell = &column->cells.at[i];
+        int64_t place = tg_data_word_place(words, cell->text);
+        go_to(table, cell);
+        if (place < 0) {
+            const char *close = tg_closest(cell->text, words->at, words->count);
+            return tg_csv_bad(&table->csv, "column '%s': the category '%.40s' is not among the %u of %s%s%s%s",
+                              column->name, cell->text, words->count, words->origin,
+                              close != NULL ? "; did you mean '" : "", close != NULL ? close : "",
+                              close != NULL ? "'?" : "");
+        }
+        if (tg_round_to(dtype, (double)place) != (double)place)
+            return tg_csv_bad(&table->csv, "column '%s' has %u categories, more than %s has values", column->name,
+                              words->count, tg_dtype(dtype)->name);
+        tg_element_set(dtype, table->values, (int64_t)i * table->count + index, (double)place);
+    }
+    return TG_OK;
+}
+
+static Status put_integers(Table *table, Column *column, uint32_t index) {
+    if (table->missing == MISSING_MEAN)
+        return tg_csv_bad(&table->csv, "column '%s': a mean is no value of %s; missing = mean is for fields of f32",
+                          column->name, tg_dtype(table->request->dtype)->name);
+    for (uint32_t i = 0; i < column->cells.count; i++) {
+        go_to(table, &column->cells.at[i]);
+        TG_TRY(put_number(table, column, index, column->cells.at[i].text, i));
+    }
+    return TG_OK;
+}
+
+static Status put_column(Table *table, uint32_t index) {
+    Column *column = &table->columns[index];
+    const char *name = words_name(table, column);
+    DataVocabulary none = {0}, *vocabulary = table->request->vocabulary ? table->request->vocabulary : &none;
+    const DataWords *known = tg_data_words(vocabulary, name);
+    bool words = known != NULL && known->count > 0;
+    if (known == NULL)
+        TG_TRY(has_words(table, column, &words));
+    if (!words) {
+        if (known == NULL)
+            (void)tg_data_words_add(table->arena, vocabulary, name, table->request->path, NULL, 0);
+        return put_integers(table, column, index);
+    }
+    TG_TRY(name_gaps(table, column));
+    if (known == NULL)
+        known = collect_words(table, column, vocabulary, name);
+    return put_words(table, column, index, known);
+}
+
+/* ---- all columns ---- */
+
+static Status fill_gaps(Table *table) {
+    for (uint32_t i = 0; i < table->count && table->missing == MISSING_MEAN; i++) {
+        const Column *column = &table->columns[i];
+        if (column->gaps.count > 0 && column->numbers == 0)
+            return tg_csv_bad(&table->csv, "column '%s' has no number at all, so it has no mean", column->name);
+        for (uint32_t g = 0; g < column->gaps.count; g++)
+            tg_element_set(table->request->dtype, table->values, column->gaps.at[g] * table->count + i,
+                           column->sum / (double)column->numbers);
+    }
+    return TG_OK;
+}
+
+/* One column gives single numbers, several a list, unless the field's shape has as many places. */
+static void shape_of(const Table *table, DataArray *array) {
+    const DataRequest *request = table->request;
+    *array = (DataArray){.dtype = request->dtype,
+                         .rank = table->count == 1 ? 1 : 2,
+                         .dims = {table->rows, table->count},
+                         .values = table->values};
+    int64_t places = 1;
+    for (int i = 0; request->dims != NULL && i < request->rank; i++)
+        places *= request->dims[i];
+    if (request->dims == NULL || places != table->count)
+        return;
+    array->rank = (uint8_t)(request->rank + 1);
+    memcpy(array->dims + 1, request->dims, request->rank * sizeof request->dims[0]);
 }
 
 Status tg_read_csv(Arena *arena, const DataRequest *request, DataArray *array, const char **why) {
-    Csv csv;
-    TG_TRY(tg_csv_open(&csv, arena, request->path, why));
-    bool more = false;
-    TG_TRY(tg_csv_row(&csv, &more));
-    if (!more)
-        return tg_csv_bad(&csv, "the file is empty; a row of column names is expected");
-    uint32_t *places = NULL, wanted = 0, header = csv.cells.count;
-    TG_TRY(choose(&csv, request->columns, &places, &wanted));
-    const char **names = TG_ALLOC(arena, const char *, wanted);
-    for (uint32_t i = 0; i < wanted; i++)
-        names[i] = csv.cells.at[places[i]];
-    int each = tg_dtype(request->dtype)->bytes;
-    int64_t rows = 0, room = 0;
-    unsigned char *values = NULL;
-    for (;;) {
-        TG_TRY(tg_csv_row(&csv, &more));
-        if (!more)
-            break;
-        if (csv.cells.count == 1 && csv.cells.at[0][0] == '\0')
-            continue;
-        if (csv.cells.count != header)
-            return tg_csv_bad(&csv, "%u cells where the header has %u", csv.cells.count, header);
-        if (rows == room) {
-            int64_t grown = room > 0 ? 2 * room : 256;
-            values = tg_arena_grow(arena, values, (size_t)room * wanted * each, (size_t)grown * wanted * each);
-            room = grown;
-        }
-        for (uint32_t i = 0; i < wanted; i++) {
-            double value;
-            TG_TRY(number(&csv, csv.cells.at[places[i]], names[i], request->dtype, &value));
-            tg_element_set(request->dtype, values, rows * wanted + i, value);
-        }
-        rows++;
-    }
-    bool single = strchr(request->columns, '\n') == NULL;
-    *array = (DataArray){.dtype = request->dtype, .rank = single ? 1 : 2, .dims = {rows, wanted}, .values = values};
+    Table table = {.arena = arena, .request = request, .why = why, .integers = !tg_is_float(request->dtype)};
+    read_options(&table);
+    name_columns(&table);
+    TG_TRY(read_files(&table));
+    if (table.integers)
+        make_room(&table, table.rows);
+    for (uint32_t i = 0; table.integers && i < table.count; i++)
+        TG_TRY(put_column(&table, i));
+    TG_TRY(fill_gaps(&table));
+    shape_of(&table, array);
     return TG_OK;
 }

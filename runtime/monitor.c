@@ -1,0 +1,63 @@
+#include "runtime/monitor.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char best_prefix[] = "best.";
+
+static double *named_scalar(Monitor *monitor, const char *prefix, const char *name) {
+    return tg_loop_builtin(monitor->loop, tg_arena_printf(monitor->loop->arena, "%s%s", prefix, name));
+}
+
+static void open_tracker(Monitor *monitor, const PlanResult *result) {
+    Tracker *tracker = &monitor->trackers[monitor->count++];
+    *tracker = (Tracker){.name = result->name, .buffer = result->buffer, .best = INFINITY};
+    bool is_best = strncmp(result->name, best_prefix, strlen(best_prefix)) == 0;
+    tracker->since_scalar = named_scalar(monitor, "since_", result->name);
+    if (!is_best)
+        monitor->keep = tracker;
+}
+
+void tg_monitor_open(Monitor *monitor, Loop *loop) {
+    *monitor = (Monitor){.loop = loop, .func = tg_plan_func(loop->plan, PLAN_MONITOR, NULL)};
+    if (monitor->func == NULL)
+        return;
+    monitor->trackers = TG_ALLOC(loop->arena, Tracker, monitor->func->result_count);
+    for (uint32_t i = 0; i < monitor->func->result_count; i++) {
+        const PlanResult *result = &loop->plan->results[monitor->func->result_first + i];
+        if (strcmp(result->name, "stop") == 0)
+            monitor->stop = result;
+        else
+            open_tracker(monitor, result);
+    }
+    monitor->fields = TG_ALLOC(loop->arena, double *, loop->eval_fields.count + 1);
+    for (uint32_t i = 0; i < loop->eval_fields.count; i++)
+        monitor->fields[i] = named_scalar(monitor, "val.", loop->eval_fields.names[i]);
+}
+
+static double value_of(const Monitor *monitor, uint32_t buffer) {
+    return tg_element_get(monitor->loop->plan->buffers[buffer].dtype, tg_exec_address(monitor->loop->exec, buffer, 0),
+                          0);
+}
+
+bool tg_monitor_update(Monitor *monitor, bool *keep) {
+    *keep = false;
+    if (monitor->func == NULL)
+        return false;
+    for (uint32_t i = 0; i < monitor->loop->eval_fields.count; i++)
+        *monitor->fields[i] = monitor->loop->eval_fields.values[i];
+    tg_exec_run(monitor->loop->exec, monitor->func, 0);
+    for (uint32_t i = 0; i < monitor->count; i++) {
+        Tracker *tracker = &monitor->trackers[i];
+        double value = value_of(monitor, tracker->buffer);
+        bool better = value < tracker->best;
+        tracker->since = better ? 0 : tracker->since + 1;
+        tracker->best = better ? value : tracker->best;
+        *tracker->since_scalar = tracker->since;
+        *keep |= better && tracker == monitor->keep;
+    }
+    if (monitor->stop == NULL)
+        return false;
+    tg_exec_run(monitor->loop->exec, monitor->func, 0); /* now with what the trackers say */
+    return value_of(monitor, monitor->stop->buffer) != 0;
+}

@@ -1,0 +1,263 @@
+#include "runtime/training.h"
+#include "ir/base/file.h"
+#include "runtime/nonfinite.h"
+#include "runtime/weights.h"
+
+#include <string.h>
+
+/* A record of the ring: these, then the fields. */
+enum { AT_STEP, AT_EPOCH, AT_RECORDS, AT_FIELDS };
+/* Without epochs to count in, a run reports this often. */
+enum { REPORTS = 10 };
+enum { RING_RECORDS = 1024 };
+
+static void take_records(Training *training) {
+    const LoopFields *fields = &training->loop.fields;
+    while (tg_ring_pop(&training->ring, training->record)) {
+        double records = training->record[AT_RECORDS];
+        for (uint32_t i = 0; i < fields->count; i++)
+            training->sums[i] += records * training->record[AT_FIELDS + i];
+        training->records += records;
+        if (training->trace == NULL)
+            continue;
+        for (uint32_t i = 0; i < fields->count; i++)
+            json_array_append_new(json_object_get(training->trace, fields->names[i]),
+                                  tg_json_number(training->record[AT_FIELDS + i]));
+    }
+}
+
+static void hand_out(Training *training, int64_t records) {
+    const LoopFields *fields = &training->loop.fields;
+    double record[AT_FIELDS + fields->count];
+    record[AT_STEP] = (double)training->place.step;
+    record[AT_EPOCH] = (double)training->place.epoch;
+    record[AT_RECORDS] = (double)records;
+    memcpy(record + AT_FIELDS, fields->values, fields->count * sizeof *record);
+    while (!tg_ring_push(&training->ring, record))
+        take_records(training);
+}
+
+static ProgressState state_of(Training *training) {
+    const LoopFields *fields = &training->loop.fields;
+    return (ProgressState){.step = training->done,
+                           .epoch = training->place.epoch,
+                           .loss = fields->count > 0 ? training->record[AT_FIELDS + training->loss] : 0,
+                           .loss_name = fields->count > 0 ? fields->names[training->loss] : "loss",
+                           .validation = training->validation};
+}
+
+/* ---- checkpoints ---- */
+
+static void list_numbers(Training *training) {
+    Arena *arena = training->session->arena;
+    const LoopFields *fields = &training->loop.fields;
+    tg_push(arena, &training->numbers, (RunNumber){.name = "step", .whole = &training->done});
+    tg_push(arena, &training->numbers, (RunNumber){.name = "iteration", .whole = &training->drawn});
+    tg_push(arena, &training->numbers, (RunNumber){.name = "best_step", .whole = &training->best_step});
+    tg_push(arena, &training->numbers, (RunNumber){.name = "records", .real = &training->records});
+    for (uint32_t i = 0; i < fields->count; i++)
+        tg_push(arena, &training->numbers,
+                (RunNumber){.name = tg_arena_printf(arena, "sum.%s", fields->names[i]), .real = &training->sums[i]});
+    for (uint32_t i = 0; i < training->monitor.count; i++) {
+        Tracker *tracker = &training->monitor.trackers[i];
+        tg_push(arena, &training->numbers,
+                (RunNumber){.name = tg_arena_printf(arena, "value.%s", tracker->name), .real = &tracker->best});
+        tg_push(arena, &training->numbers,
+                (RunNumber){.name = tg_arena_printf(arena, "since.%s", tracker->name), .real = &tracker->since});
+    }
+}
+
+static Status save(Training *training) {
+    if (training->saved_at == training->done)
+        return TG_OK;
+    take_records(training);
+    training->saved_at = training->done;
+    return tg_checkpoint_save(&training->checkpoints, training->done, training->train.count, training->numbers.at,
+                              training->numbers.count);
+}
+
+/* ---- reports ---- */
+
+static Status validate(Training *training) {
+    if (!training->validates)
+        return TG_OK;
+    Loop *loop = &training->loop;
+    tg_loop_evaluate(loop, &training->validate);
+    size_t length = 0, room = sizeof training->validation;
+    for (uint32_t i = 0; i < loop->eval_fields.count && length < room; i++)
+        length += (size_t)snprintf(training->validation + length, room - length, "%s%s %.4g", i > 0 ? " " : "",
+                                   loop->eval_fields.names[i], loop->eval_fields.values[i]);
+    bool keep;
+    training->stopped = tg_monitor_update(&training->monitor, &keep);
+    if (!keep)
+        return TG_OK;
+    training->best_step = training->done;
+    return tg_weights_save(training->session->exec, training->session->plan, training->session->arena, training->best,
+                           &training->session->why);
+}
+
+/* What happened since the last report, and a validation. One that only the end of training asks for counts on: a longer
+   run would not have had it. */
+static Status report(Training *training, bool due) {
+    take_records(training);
+    const LoopFields *fields = &training->loop.fields;
+    for (uint32_t i = 0; i < fields->count; i++)
+        training->means[i] = training->sums[i] / training->records;
+    if (due) {
+        memset(training->sums, 0, fields->count * sizeof *training->sums);
+        training->records = 0;
+    }
+    TG_TRY(validate(training));
+    if (training->history != NULL) {
+        json_t *row = json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)training->place.epoch + 1, "step",
+                                (json_int_t)training->done, "train", tg_json_fields(fields, training->means));
+        if (training->validates)
+            json_object_set_new(row, "val",
+                                tg_json_fields(&training->loop.eval_fields, training->loop.eval_fields.values));
+        json_array_append_new(training->history, row);
+    }
+    ProgressState state = state_of(training);
+    tg_progress_epoch(&training->progress, &state, tg_seconds());
+    return TG_OK;
+}
+
+/* ---- steps ---- */
+
+static void show_progress(Training *training) {
+    double now = tg_seconds();
+    if (!tg_progress_due(&training->progress, now))
+        return;
+    take_records(training);
+    ProgressState state = state_of(training);
+    tg_progress_draw(&training->progress, &state, now);
+}
+
+static Status step(Training *training) {
+    Session *session = training->session;
+    const Batch *batch = tg_feed_next(session->feed);
+    training->place =
+        (LoopPlace){.step = training->done + 1, .iteration = training->drawn, .epoch = batch->epoch};
+    if (!tg_loop_step(&training->loop, batch, &training->place)) {
+        tg_progress_end(&training->progress);
+        return tg_nonfinite_stop(session, batch, &training->place, training->folder);
+    }
+    training->done++;
+    training->drawn++;
+    hand_out(training, batch->count);
+    show_progress(training);
+    bool due = training->report_every > 0 ? training->done % training->report_every == 0 : batch->ends_epoch;
+    if (due || training->done == training->total_steps)
+        TG_TRY(report(training, due));
+    bool saves = training->save_every > 0 && training->done % training->save_every == 0;
+    return saves ? save(training) : TG_OK;
+}
+
+static Status stop_and_save(Training *training) {
+    Session *session = training->session;
+    TG_TRY(save(training));
+    tg_progress_end(&training->progress);
+    fprintf(session->err, "%s: stopped after step %lld and saved it; '%s train --resume %s' goes on\n", session->name,
+            (long long)training->done, session->name, training->folder);
+    return TG_OK;
+}
+
+Status tg_training_run(Training *training) {
+    Session *session = training->session;
+    while (training->done < training->total_steps && !training->stopped) {
+        TG_TRY(step(training));
+        session->stopped = tg_stop_asked(&session->stop);
+        if (session->stopped != 0)
+            return stop_and_save(training);
+    }
+    tg_progress_end(&training->progress);
+    return training->save_every > 0 ? save(training) : TG_OK;
+}
+
+/* ---- before the first step ---- */
+
+static void plan_steps(Training *training) {
+    const Settings *settings = &training->session->settings;
+    int64_t batch = training->session->plan->batch;
+    int64_t per_epoch = (training->train.count + batch - 1) / batch;
+    training->total_steps = settings->steps;
+    int64_t by_epochs = 0;
+    if (settings->epochs > 0 && __builtin_mul_overflow(settings->epochs, per_epoch, &by_epochs))
+        by_epochs = INT64_MAX;
+    if (settings->epochs > 0 && (settings->steps == 0 || by_epochs < settings->steps))
+        training->total_steps = by_epochs;
+    training->epochs = settings->epochs > 0 ? (training->total_steps + per_epoch - 1) / per_epoch : 0;
+    training->report_every = settings->validate_every;
+    if (training->report_every == 0 && training->epochs == 0)
+        training->report_every = (training->total_steps + REPORTS - 1) / REPORTS;
+    *training->loop.total_steps = (double)training->total_steps;
+}
+
+/* Fails before the first step if results cannot be written after the last. */
+static Status make_folder(Training *training) {
+    Session *session = training->session;
+    const char *out = session->options->value[OPT_OUT], *resume = session->options->value[OPT_RESUME];
+    training->folder = out != NULL      ? out
+                       : resume != NULL ? tg_checkpoint_run(session->arena, resume)
+                                        : tg_session_run_folder(session);
+    training->weights = tg_arena_printf(session->arena, "%s/weights.safetensors", training->folder);
+    training->best = tg_arena_printf(session->arena, "%s/best.safetensors", training->folder);
+    char why[256];
+    Status status = tg_make_directories(training->folder, why, sizeof why);
+    if (status != TG_OK)
+        return tg_session_fail(session, status, "%s", why);
+    TgFileWriter file;
+    status = tg_file_begin(&file, session->arena->host, training->weights, 0666);
+    tg_file_abandon(&file);
+    return status == TG_OK ? TG_OK : tg_session_fail(session, status, "%s", file.why);
+}
+
+static Status resume(Training *training, const char *from) {
+    Session *session = training->session;
+    TG_TRY(tg_checkpoint_resume(&training->checkpoints, from, training->train.count, training->numbers.at,
+                                training->numbers.count));
+    training->resumed_at = training->saved_at = training->done;
+    if (training->done >= training->total_steps)
+        return tg_session_fail(session, TG_USAGE, "%s is at step %lld of %lld, so nothing is left; give more with "
+                               "--epochs or --steps", from, (long long)training->done, (long long)training->total_steps);
+    return TG_OK;
+}
+
+static Status open_state(Training *training) {
+    Session *session = training->session;
+    const Options *options = session->options;
+    int64_t keep;
+    TG_TRY(tg_options_count(session->arena, options, OPT_SAVE_EVERY, 1, 0, &training->save_every, &session->why));
+    TG_TRY(tg_options_count(session->arena, options, OPT_KEEP, 1, TG_CHECKPOINTS_KEPT, &keep, &session->why));
+    tg_checkpoints_open(&training->checkpoints, session, training->folder, keep);
+    if (options->value[OPT_INIT] != NULL && options->value[OPT_RESUME] != NULL)
+        return tg_session_fail(session, TG_USAGE, "--init and --resume both say what to begin with: give one");
+    if (options->value[OPT_INIT] != NULL)
+        return tg_weights_load(session->exec, session->plan, session->arena, options->value[OPT_INIT], &session->why);
+    return options->value[OPT_RESUME] != NULL ? resume(training, options->value[OPT_RESUME]) : TG_OK;
+}
+
+Status tg_training_open(Training *training) {
+    Session *session = training->session;
+    Arena *arena = session->arena;
+    Loop *loop = &training->loop;
+    tg_stop_watch(&session->stop);
+    TG_TRY(tg_session_start(session));
+    TG_TRY(tg_session_open_training(session, loop, &training->train, &training->validate));
+    training->validates = training->validate.count > 0 && loop->eval_micro.func != NULL;
+    uint32_t count = loop->fields.count;
+    tg_ring_init(&training->ring, arena, AT_FIELDS + count, RING_RECORDS);
+    training->record = TG_ALLOC(arena, double, AT_FIELDS + count);
+    training->sums = TG_ALLOC(arena, double, count + 1);
+    training->means = TG_ALLOC(arena, double, count + 1);
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(loop->fields.names[i], session->plan->loss) == 0)
+            training->loss = i;
+    tg_monitor_open(&training->monitor, loop);
+    list_numbers(training);
+    plan_steps(training);
+    TG_TRY(make_folder(training));
+    TG_TRY(open_state(training));
+    TG_TRY(tg_session_open_feed(session, &training->train, training->drawn));
+    tg_progress_init(&training->progress, session->err, training->done, training->total_steps, training->epochs);
+    return TG_OK;
+}
