@@ -14,7 +14,7 @@ TG_CHECKED Status tg_lower_kernel(Arena *arena, Diags *diags, const Graph *graph
 /* What the plan's kernels are, in the order of PlanStep.index. */
 typedef struct Lowered {
     TgPlan *plan;
-    Vec(LoopKernel *) kernels;
+    LoopKernels kernels;
 } Lowered;
 
 /* Order, memory, dots and steps of every function of graph@kernel. `step_text`: graph@step, kept in the plan. (plan_build.c) */

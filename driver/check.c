@@ -11,8 +11,15 @@ static bool has_train(const Ast *file) {
 /* A file without `train` is there to be imported: it has no values yet, only names. */
 Status command_check(Pipeline *p) {
     TG_TRY(pipeline_run(p, STAGE_NAMES));
-    if (has_train(p->unit->file))
-        TG_TRY(pipeline_run(p, STAGE_MODEL));
+    bool whole = has_train(p->unit->file);
+    if (!whole && p->cli->value[CLI_SHAPES]) {
+        tg_error(p->diags, p->unit->file->loc, "the file has no 'train { }': shapes are known where values are, so name the "
+                 "file that imports this one");
+        return TG_MODEL;
+    }
+    Status status = whole ? pipeline_run(p, STAGE_MODEL) : TG_OK;
+    shapes_print(p, stdout);
+    TG_TRY(status);
     if (p->diags->errors)
         return TG_MODEL;
     if (p->diags->json)

@@ -4,11 +4,15 @@
 
 /* Rows of runtime/options.def speak of verbs, those of driver/options.def of commands. */
 enum {
+    FOR_NEW = 1 << COMMAND_NEW,
     FOR_CHECK = 1 << COMMAND_CHECK,
     FOR_COMPILE = 1 << COMMAND_COMPILE,
     FOR_OPT = 1 << COMMAND_OPT,
+    FOR_LLC = 1 << COMMAND_LLC,
     FOR_EXPLAIN = 1 << COMMAND_EXPLAIN,
     FOR_REPLAY = 1 << COMMAND_REPLAY,
+    FOR_COMPLETION = 1 << COMMAND_COMPLETION,
+    FOR_MAN = 1 << COMMAND_MAN,
     FOR_TRAIN = 1 << COMMAND_TRAIN,
     FOR_EVAL = 1 << COMMAND_EVAL,
     FOR_PREDICT = 1 << COMMAND_PREDICT,
@@ -16,13 +20,9 @@ enum {
     FOR_BENCH = 1 << COMMAND_BENCH,
     FOR_RUN = FOR_TRAIN | FOR_EVAL | FOR_PREDICT | FOR_INFO | FOR_BENCH,
     FOR_MODEL = FOR_CHECK | FOR_COMPILE | FOR_RUN,
+    FOR_ALL = FOR_MODEL | FOR_NEW | FOR_OPT | FOR_LLC | FOR_EXPLAIN | FOR_REPLAY | FOR_COMPLETION | FOR_MAN,
+    MANY = 1000000, /* arguments */
 };
-
-typedef struct OptionRow {
-    const char *name;
-    unsigned commands;
-    const char *value, *help;
-} OptionRow;
 
 static const OptionRow rows[] = {
 #define OPTION(id, name, commands, value, help) {name, commands, value, help},
@@ -32,12 +32,8 @@ static const OptionRow rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-typedef struct CommandRow {
-    const char *name, *arguments, *help;
-} CommandRow;
-
 static const CommandRow commands[COMMAND_COUNT] = {
-#define X(id, name, arguments, help) {name, arguments, help},
+#define X(id, name, arguments, least, most, help) {name, arguments, least, most, help},
     TG_COMMANDS(X)
 #undef X
 };
@@ -60,7 +56,9 @@ Command cli_command(Arena *arena, const char *name, const char **why) {
     return COMMAND_COUNT;
 }
 
-static bool takes(Command command, const OptionRow *row) { return row->commands >> command & 1; }
+static bool takes(Command command, const OptionRow *row) {
+    return command == COMMAND_COUNT || row->commands >> command & 1;
+}
 
 static const OptionRow *find(Arena *arena, Command command, const char *name, const char **why) {
     const char *names[ROWS];
@@ -101,6 +99,8 @@ static Status parse_option(Arena *arena, int argc, char **argv, int *at, Cli *cl
         tg_push(arena, &cli->warnings, text + 1);
         return TG_OK;
     }
+    if (text[0] == 'O' && text[1] >= '0' && text[1] <= '9' && text[2] == '\0')
+        text = tg_arena_printf(arena, "O=%c", text[1]);
     const char *equals = strchr(text, '=');
     const char *name = equals ? tg_arena_str(arena, text, (size_t)(equals - text)) : text;
     const OptionRow *row = find(arena, cli->command, name, why);
@@ -124,6 +124,22 @@ static bool is_option(const char *text) {
     return text[0] == '-' && text[1] != '\0' && strchr("0123456789.", text[1]) == NULL;
 }
 
+static Status check_count(Arena *arena, const CommandRow *row, const Texts *given, const char **why) {
+    bool is_file = strncmp(row->arguments, "FILE", 4) == 0, is_empty = given->count && given->at[0][0] == '\0';
+    if (given->count < row->least || (is_empty && row->least))
+        *why = tg_arena_printf(arena, "which %s? tgc %s %s", is_file ? "file" : "one", row->name, row->arguments);
+    else if (given->count > row->most)
+        *why = tg_arena_printf(arena, "'tgc %s' takes %s, not '%s'%s", row->name,
+                               row->most == 0  ? "no argument"
+                               : is_file       ? "one file"
+                               : row->most == 1 ? "one argument"
+                                               : "two arguments",
+                               given->at[row->most], row->most ? " as well" : "");
+    else
+        return TG_OK;
+    return TG_USAGE;
+}
+
 Status cli_parse(Arena *arena, Command command, int argc, char **argv, Cli *cli, const char **why) {
     *cli = (Cli){.command = command};
     bool only_arguments = false;
@@ -135,16 +151,7 @@ Status cli_parse(Arena *arena, Command command, int argc, char **argv, Cli *cli,
         else
             tg_push(arena, &cli->arguments, argv[i]);
     }
-    if (cli->value[CLI_HELP] || command == COMMAND_EXPLAIN)
-        return TG_OK;
-    if (cli->arguments.count == 0 || cli->arguments.at[0][0] == '\0')
-        *why = tg_arena_printf(arena, "which file? tgc %s %s", commands[command].name, commands[command].arguments);
-    else if (cli->arguments.count > 1 && command != COMMAND_PREDICT && command != COMMAND_REPLAY)
-        *why = tg_arena_printf(arena, "'tgc %s' takes one file, not '%s' as well", commands[command].name,
-                               cli->arguments.at[1]);
-    else
-        return TG_OK;
-    return TG_USAGE;
+    return cli->value[CLI_HELP] ? TG_OK : check_count(arena, &commands[command], &cli->arguments, why);
 }
 
 /* A row of the program's that tgc has as well. */
@@ -155,12 +162,24 @@ static bool is_repeated(int row) {
     return false;
 }
 
+const CommandRow *cli_command_row(Command command) { return &commands[command]; }
+
+const OptionRow *cli_next_option(Command command, uint32_t *at) {
+    while (*at < ROWS && (!takes(command, &rows[*at]) || is_repeated((int)*at)))
+        ++*at;
+    return *at < ROWS ? &rows[*at] : NULL;
+}
+
+const char *cli_dashes(const OptionRow *row) { return row->name[1] ? "--" : "-"; }
+
+bool cli_takes_warnings(Command command) { return (FOR_MODEL | FOR_EXPLAIN) >> command & 1; }
+
 static void help_rows(Str *to, Command command, int from, int until) {
     enum { WIDTH = 30 };
     for (int i = from; i < until; i++) {
         if (!takes(command, &rows[i]) || is_repeated(i))
             continue;
-        const char *dashes = rows[i].name[1] ? "--" : "-", *value = rows[i].value;
+        const char *dashes = cli_dashes(&rows[i]), *value = rows[i].value;
         int width = (int)(strlen(dashes) + strlen(rows[i].name) + strlen(value)) + (value[0] != '\0');
         tg_str_printf(to, "  %s%s%s%s%*s %s\n", dashes, rows[i].name, value[0] ? "=" : "", value,
                       width < WIDTH ? WIDTH - width : 0, "", rows[i].help);
@@ -171,7 +190,7 @@ void cli_help(Str *to, Command command) {
     if (command == COMMAND_COUNT) {
         tg_str_printf(to, "usage: tgc COMMAND [OPTION]... FILE\n\ncommands:\n");
         for (int i = 0; i < COMMAND_COUNT; i++)
-            tg_str_printf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
+            tg_str_printf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
         tg_str_printf(
             to, "\n'tgc COMMAND --help' lists the options of a command, 'tgc --version' says which tgc this is.\n");
         return;

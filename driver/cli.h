@@ -5,18 +5,22 @@
 #include "ir/base/diag.h"
 #include "passes/pass.h"
 
-/* X(id, name, what stands after the name, help). The verbs of a compiled program come last. */
-#define TG_COMMANDS(X)                                                                                  \
-    X(CHECK, "check", "FILE.tg", "find errors and give warnings")                                       \
-    X(COMPILE, "compile", "FILE.tg", "write a program that trains the model")                           \
-    X(OPT, "opt", "FILE|-", "run passes on a graph in text form")                                       \
-    X(REPLAY, "replay", "PROGRAM DUMP", "find the line of the value that was not finite")               \
-    X(EXPLAIN, "explain", "-Wname", "say what a warning means")                                         \
-    X(TRAIN, "train", "FILE.tg", "compile, and train the model")                                        \
-    X(EVAL, "eval", "FILE.tg", "compile, and evaluate the objective over the validation set")           \
-    X(PREDICT, "predict", "FILE.tg [EXPORT] [INPUT]...", "compile, and run an exported function")       \
-    X(INFO, "info", "FILE.tg", "compile, and list parameters, memory and settings")                     \
-    X(BENCH, "bench", "FILE.tg", "compile, and time a training step")
+/* X(id, name, what stands after the name, the least and the most arguments, help). The verbs of a compiled program come last. */
+#define TG_COMMANDS(X)                                                                                    \
+    X(NEW, "new", "mlp|gpt|table [NAME.tg]", 1, 2, "write a model to start from, for your data")          \
+    X(CHECK, "check", "FILE.tg", 1, 1, "find errors and give warnings")                                   \
+    X(COMPILE, "compile", "FILE.tg", 1, 1, "write a program that trains the model")                       \
+    X(OPT, "opt", "FILE|-", 1, 1, "run passes on a graph in text form")                                   \
+    X(LLC, "llc", "FILE|-", 1, 1, "turn loops of kernels into LLVM IR or assembly")                       \
+    X(REPLAY, "replay", "PROGRAM DUMP", 2, 2, "find the line of the value that was not finite")           \
+    X(EXPLAIN, "explain", "-Wname", 0, MANY, "say what a warning means")                                  \
+    X(COMPLETION, "completion", "bash|zsh", 1, 1, "print completions for a shell")                        \
+    X(MAN, "man", "", 0, 0, "print the manual page, in troff")                                            \
+    X(TRAIN, "train", "FILE.tg", 1, 1, "compile, and train the model")                                    \
+    X(EVAL, "eval", "FILE.tg", 1, 1, "compile, and evaluate the objective over the validation set")       \
+    X(PREDICT, "predict", "FILE.tg [EXPORT] [INPUT]...", 1, MANY, "compile, and run an exported function") \
+    X(INFO, "info", "FILE.tg", 1, 1, "compile, and list parameters, memory and settings")                 \
+    X(BENCH, "bench", "FILE.tg", 1, 1, "compile, and time a training step")
 
 typedef enum Command {
 #define X(id, ...) COMMAND_##id,
@@ -42,6 +46,23 @@ typedef struct Cli {
     Texts arguments;
 } Cli;
 
+typedef struct OptionRow {
+    const char *name;
+    unsigned commands; /* a bit each */
+    const char *value, *help;
+} OptionRow;
+
+typedef struct CommandRow {
+    const char *name, *arguments;
+    uint32_t least, most;
+    const char *help;
+} CommandRow;
+
+const CommandRow *cli_command_row(Command command);
+/* The first option of the command (COMMAND_COUNT: of any) in the table from `*at` on; NULL: there is no more. */
+const OptionRow *cli_next_option(Command command, uint32_t *at);
+const char *cli_dashes(const OptionRow *row); /* "-o", "--set" */
+bool cli_takes_warnings(Command command);     /* -Wname */
 const char *cli_command_name(Command command);
 /* The command named `name`; COMMAND_COUNT and `*why` if there is none. */
 Command cli_command(Arena *arena, const char *name, const char **why);

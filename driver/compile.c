@@ -56,6 +56,8 @@ static const EmitRow emits[] = {
 };
 enum { EMITS = sizeof emits / sizeof *emits };
 
+const char *emit_stage_name(int index) { return index < EMITS ? emits[index].name : NULL; }
+
 static const EmitRow *find_emit(Pipeline *p, const char *name) {
     const char *names[EMITS];
     for (int i = 0; i < EMITS; i++) {
@@ -69,7 +71,7 @@ static const EmitRow *find_emit(Pipeline *p, const char *name) {
     return NULL;
 }
 
-static Status write_text(Pipeline *p, const char *path, const Str *text) {
+Status write_text(Pipeline *p, const char *path, const Str *text) {
     if (path == NULL || strcmp(path, "-") == 0) {
         fwrite(text->text, 1, text->length, stdout);
         return TG_OK;

@@ -6,10 +6,12 @@
 
 static Status loops(Pipeline *p, const char *path, const char *text, size_t length, Str *out) {
     uint16_t source = tg_source_add(p->sources, p->arena, path, text, length);
-    LoopKernel *kernel;
-    TG_TRY(tg_loop_parse(p->arena, p->diags, source, &kernel));
-    TG_TRY(tg_loop_verify(kernel, p->diags));
-    tg_loop_print(out, kernel);
+    LoopKernels kernels;
+    TG_TRY(tg_loop_parse(p->arena, p->diags, source, &kernels));
+    for (uint32_t i = 0; i < kernels.count; i++) {
+        TG_TRY(tg_loop_verify(kernels.at[i], p->diags));
+        tg_loop_print(out, kernels.at[i]);
+    }
     return TG_OK;
 }
 
@@ -23,6 +25,7 @@ static Status graph(Pipeline *p, const char *path, const char *text, size_t leng
     TG_TRY(tg_graph_verify(in, p->diags));
     const char *passes = p->cli->value[CLI_PASSES];
     TG_TRY(tg_passes_run(&context, &options, passes ? passes : "", in, &result));
+    pass_stats(p, &context);
     tg_graph_print(out, result);
     return TG_OK;
 }

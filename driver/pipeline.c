@@ -82,6 +82,7 @@ PassOptions pipeline_pass_options(Pipeline *p, Status *status) {
         ok = has_pass(p, "disable-pass", cli->disabled.at[i]) && ok;
         options.disable[options.disabled++] = cli->disabled.at[i];
     }
+    ok = pass_reports(p, &options) && ok;
     *status = ok ? TG_OK : TG_USAGE;
     return options;
 }
@@ -141,6 +142,8 @@ static Status lower(Pipeline *p) {
     else
         sets = p->cli->sets;
     LowerOptions options = {.sets = sets.at, .set_count = sets.count, .fold = p->cli->value[CLI_NO_FOLD] == NULL};
+    if (p->cli->value[CLI_SHAPES])
+        shapes_watch(p, &options);
     TG_TRY(tg_lower(p->arena, p->diags, p->sources, p->unit, p->std, &options, &p->model));
     pipeline_time(p, "lower", start);
     return TG_OK;
@@ -187,6 +190,7 @@ Status pipeline_run(Pipeline *p, Stage until) {
         TG_TRY(tg_phases_run(&context, &options, "layout", p->model, &p->step));
     if (until >= STAGE_KERNEL)
         TG_TRY(tg_passes_run(&context, &options, "fuse", p->step, &p->kernel));
+    pass_stats(p, &context);
     return until >= STAGE_PLAN ? plan(p) : TG_OK;
 }
 

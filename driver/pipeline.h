@@ -8,6 +8,8 @@
 
 typedef enum Stage { STAGE_AST, STAGE_NAMES, STAGE_MODEL, STAGE_STEP, STAGE_KERNEL, STAGE_PLAN } Stage;
 
+typedef struct Shapes Shapes;
+
 typedef struct Pipeline {
     Arena *arena;
     Diags *diags;
@@ -18,9 +20,14 @@ typedef struct Pipeline {
     bool named; /* names are checked */
     Graph *model, *step, *kernel;
     Lowered lowered;
+    Shapes *shapes; /* of --shapes, once lowering has begun; or NULL */
 } Pipeline;
 
 PassOptions pipeline_pass_options(Pipeline *p, Status *status);
+/* Their part that is for compiler developers: --print-changed, --opt-bisect-limit, -Rpass, -Rpass-missed. False: reported. */
+bool pass_reports(Pipeline *p, PassOptions *options);
+/* --stats, once all passes have run. */
+void pass_stats(const Pipeline *p, const PassContext *context);
 /* From cli->arguments.at[0] up to `until`; what an earlier call has reached stays. A compile command's --set all go to the
    compiler; a program's verb keeps those that name run-time settings in `run_sets`. */
 TG_CHECKED Status pipeline_run(Pipeline *p, Stage until);
@@ -37,9 +44,20 @@ LlvmRequest pipeline_request(const Pipeline *p);
 TG_CHECKED Status command_check(Pipeline *p);
 TG_CHECKED Status command_compile(Pipeline *p);
 TG_CHECKED Status command_opt(Pipeline *p);
+TG_CHECKED Status command_llc(Pipeline *p);
 TG_CHECKED Status command_explain(Pipeline *p);
 TG_CHECKED Status command_replay(Pipeline *p);
 TG_CHECKED Status command_run(Pipeline *p); /* train, eval, predict, info, bench; does not come back when all is well */
+TG_CHECKED Status command_new(Pipeline *p);
+TG_CHECKED Status command_completion(Pipeline *p);
+TG_CHECKED Status command_man(Pipeline *p);
+/* `path` NULL or "-": standard output. */
+TG_CHECKED Status write_text(Pipeline *p, const char *path, const Str *text);
+/* Names of --emit; NULL behind the last. */
+const char *emit_stage_name(int index);
+/* --shapes: what lowering sees is kept; later the source is printed with it. */
+void shapes_watch(Pipeline *p, LowerOptions *options);
+void shapes_print(Pipeline *p, FILE *to);
 /* --report */
 void report_print(Str *to, const TgPlan *plan);
 

@@ -14,7 +14,7 @@ static bool see_list(Lower *l, const ListValue *list, Str *text) {
         tg_str_printf(text, "%s", i ? ", " : "");
         seen |= see_value(l, list->at[i], text);
     }
-    tg_str_printf(text, list->count > MOST_SHOWN ? ", ...]" : "]");
+    tg_str_printf(text, list->count > MOST_SHOWN ? ", …]" : "]");
     return seen;
 }
 
