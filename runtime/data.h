@@ -106,7 +106,13 @@ static inline const unsigned char *tg_data_record(const DataSet *set, uint32_t f
     return set->values[field] + (size_t)record * each;
 }
 
-/* Files that several sets share are read once. */
+typedef struct DataOutput {
+    const char *command;
+    unsigned char *data;
+    size_t bytes;
+} DataOutput;
+
+/* Files that several sets share are read once, commands run once. */
 typedef struct DataFiles {
     Arena *arena;
     const TgPlan *plan;
