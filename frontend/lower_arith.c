@@ -283,6 +283,8 @@ static Value logic(Lower *l, const Ast *at, Op op, Value x, Value y) {
     for (int i = 0; i < 2; i++)
         if (values[i].kind != VAL_BOOL && !(values[i].kind == VAL_TENSOR && lower_type(l, values[i])->dtype == DT_BOOL))
             return lower_fail(l, at->loc, "'%s' of %s", tg_op(op)->name, lower_kind_text(l, values[i]));
+    if (!lower_is_tensor(x) && !lower_is_tensor(y))
+        return lower_scalar(l, emit2(l, at, op, lower_operand(l, at, x, DT_BOOL), lower_operand(l, at, y, DT_BOOL)));
     if (!lower_unify(l, at, values, 2, nodes, &names))
         return lower_error_value();
     return lower_tensor(l, emit2(l, at, op, nodes[0], nodes[1]), &names);
