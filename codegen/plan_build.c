@@ -45,6 +45,7 @@ static bool plan_kind(FuncKind kind, PlanFuncKind *out) {
     case FUNC_FIELDS: *out = PLAN_FIELDS; return true;
     case FUNC_EVAL_MICRO: *out = PLAN_EVAL_MICRO; return true;
     case FUNC_EVAL_FIELDS: *out = PLAN_EVAL_FIELDS; return true;
+    case FUNC_MONITOR: *out = PLAN_MONITOR; return true;
     case FUNC_EXPORT: *out = PLAN_EXPORT; return true;
     default: return false;
     }

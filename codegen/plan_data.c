@@ -112,6 +112,7 @@ void tg_plan_describe(Planner *p, TgPlan *plan) {
     plan->lanes = training->lanes;
     plan->steps_wanted = training->steps;
     plan->epochs = training->epochs;
+    plan->validate_every = training->validate_every;
     plan->shuffle = training->shuffle;
     plan->seed = training->seed;
     plan->loss = training->loss;

@@ -86,7 +86,7 @@ Value lower_builtin_call(Lower *l, Env *env, const Ast *call, uint32_t index) {
     Value values[MAX_PARAMETERS];
     bool given[MAX_PARAMETERS] = {0};
     uint32_t position = 0;
-    bool unevaluated = builtin->rule == builtin_defined;
+    bool unevaluated = builtin->rule == builtin_defined || builtin->rule == builtin_since_best;
     for (uint32_t i = 1; i < call->kid_count; i++) {
         const Ast *argument = call->kid[i];
         bool named = argument->kind == AST_NAMED;

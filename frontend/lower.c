@@ -107,6 +107,11 @@ static bool make_initials(Lower *l) {
     bool ok = true;
     for (uint32_t i = 0; i < l->initials.count; i++)
         ok = lower_initial(l, &l->initials.at[i]) && ok;
+    for (uint32_t i = 0; ok && i < l->graph->buffers.count; i++) {
+        const uint64_t *average = tg_map_find(&l->averages, &i, sizeof i);
+        if (average) /* begins where its parameter does */
+            lower_store(l, (uint32_t)*average - 1, state->stored[i].node, state->stored[i].loc);
+    }
     for (uint32_t i = 0; ok && i < state->stored_count; i++) {
         if (!state->stored[i].node)
             continue;
@@ -148,6 +153,7 @@ static bool lower_once(Lower *l) {
     l->graph->path = l->unit->path;
     memset(&l->units, 0, sizeof l->units);
     memset(&l->initials, 0, sizeof l->initials);
+    l->averages = tg_map(l->arena);
     l->frame = NULL;
     l->user_loc = (Loc){0};
     l->path = l->setting = NULL;

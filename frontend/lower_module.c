@@ -235,7 +235,15 @@ static Stored *stored(Lower *l, uint32_t buffer) {
     return &state->stored[buffer];
 }
 
+/* Validation and exports see a parameter's average, if the program keeps one. */
+static uint32_t seen_buffer(const Lower *l, uint32_t buffer) {
+    bool averaged = l->func && (l->func->func->kind == FUNC_OBJECTIVE_EVAL || l->func->func->kind == FUNC_EXPORT);
+    const uint64_t *average = averaged ? tg_map_find(&l->averages, &buffer, sizeof buffer) : NULL;
+    return average ? (uint32_t)*average - 1 : buffer;
+}
+
 Value lower_read_buffer(Lower *l, uint32_t buffer, Loc loc) {
+    buffer = seen_buffer(l, buffer);
     const Buffer *info = &l->graph->buffers.at[buffer];
     if (!l->func)
         return lower_fail(l, loc, "the value of '%s' is known only at run time", info->name);

@@ -110,8 +110,9 @@ static bool read_data(Lower *l, const Ast *train, const char *name, DataSet *set
 }
 
 static bool read_settings(Lower *l, const Ast *train, Training *t) {
-    static const char *const built[] = {"data",   "validate", "objective", "batch", "micro",     "lanes",
-                                        "epochs", "steps",    "optimizer", "seed",  "clip_norm", "shuffle"};
+    static const char *const built[] = {"data",      "validate", "objective", "batch",          "micro", "lanes",
+                                        "epochs",    "steps",    "optimizer", "seed",           "clip_norm",
+                                        "shuffle",   "average",  "stop",      "validate_every", "keep_best"};
     for (uint32_t i = 0; i < train->kid_count; i++) {
         bool known = false;
         for (uint32_t k = 0; k < sizeof built / sizeof *built; k++)
@@ -126,6 +127,9 @@ static bool read_settings(Lower *l, const Ast *train, Training *t) {
     Loc loc;
     if (!read_batch(l, train, t) || !read_lengths(l, train, t) || !count_setting(l, train, "seed", 0, 0, &seed) ||
         !plain(l, train, "shuffle", lower_bool(true), &shuffle, &loc) || !read_clip(l, train, t))
+        return false;
+    bool every = setting_of(train, "validate_every") || lower_set(l, "validate_every");
+    if (every && !count_setting(l, train, "validate_every", 0, 1, &t->validate_every))
         return false;
     if (shuffle.kind != VAL_BOOL) {
         lower_fail(l, loc, "'shuffle' is true or false, not %s", lower_kind_text(l, shuffle));
@@ -329,7 +333,8 @@ static Env *own_arguments(Lower *l, const Instance *instance, uint32_t param, co
     return own;
 }
 
-static bool update_one(Lower *l, const Instance *instance, uint32_t param, const Ast *at) {
+/* Gives `param` what the optimizer's `update` makes of it and of `other`: its gradient. */
+static bool update_one(Lower *l, const Instance *instance, uint32_t param, Value other, const Ast *at) {
     const Ast *optimizer = instance->module->ast, *update = update_of(optimizer);
     if (!update || update->kid[0]->kid_count != 2) {
         lower_fail(l, optimizer->loc, "an optimizer has 'fn update(p, g)': the parameter and its gradient");
@@ -344,13 +349,8 @@ static bool update_one(Lower *l, const Instance *instance, uint32_t param, const
     lower_bind(l, named, p, parameter, at->loc, "argument");
     if (!optimizer_members(l, optimizer, members, param))
         return false;
-    Type type = *tg_type_of(&l->graph->types, l->graph->buffers.at[param].type);
-    type.dtype = DT_F32;
-    Attr attr = {.ref = param};
-    lower_builder(l)->locs = tg_locs_one(l->graph, l->graph->buffers.at[param].loc);
-    NodeId gradient = tg_build(lower_builder(l), OP_gradient, &attr, NULL, 0, tg_type(&l->graph->types, &type));
     lower_bind(l, call, p, parameter, at->loc, "argument");
-    lower_bind(l, call, g, lower_tensor(l, gradient, NULL), at->loc, "argument");
+    lower_bind(l, call, g, other, at->loc, "argument");
     Closure closure = {update, members, NULL};
     if (lower_is_error(lower_call_bound(l, &closure, call, at)))
         return false;
@@ -360,15 +360,24 @@ static bool update_one(Lower *l, const Instance *instance, uint32_t param, const
     return false;
 }
 
-bool lower_update(Lower *l, const Ast *setting) {
-    FuncState *state = lower_func_begin(l, FUNC_UPDATE, "update", true, false);
+static Value gradient_of(Lower *l, uint32_t param) {
+    Type type = *tg_type_of(&l->graph->types, l->graph->buffers.at[param].type);
+    type.dtype = DT_F32;
+    Attr attr = {.ref = param};
+    lower_builder(l)->locs = tg_locs_one(l->graph, l->graph->buffers.at[param].loc);
+    return lower_tensor(l, tg_build(lower_builder(l), OP_gradient, &attr, NULL, 0, tg_type(&l->graph->types, &type)),
+                        NULL);
+}
+
+/* Runs `update` of what the setting says for each of the first `count` buffers that is a trained parameter. */
+static bool for_parameters(Lower *l, const Ast *setting, uint32_t count, const char *example,
+                           bool (*update)(Lower *, const Instance *, uint32_t, const Ast *)) {
     const Ast *at = setting->kid[0];
     l->user_loc = at->loc;
-    l->setting = at->kind == AST_CALL ? "optimizer" : NULL;
+    l->setting = at->kind == AST_CALL ? setting->name : NULL;
     Value optimizer = lower_eval(l, l->file_env, at);
     l->setting = NULL;
     bool ok = !lower_is_error(optimizer);
-    uint32_t count = l->graph->buffers.count;
     for (uint32_t i = 0; ok && i < count; i++) {
         if (l->graph->buffers.at[i].class != BUFFER_PARAM || l->graph->buffers.at[i].frozen)
             continue;
@@ -378,12 +387,33 @@ bool lower_update(Lower *l, const Ast *setting) {
             own = lower_apply(l, optimizer, &parameter, 1, at);
         }
         if (!lower_is_error(own) && own.kind != VAL_OPTIMIZER_INSTANCE)
-            lower_fail(l, at->loc, "'optimizer' is an optimizer with its arguments, as in 'AdamW(lr = 1e-3)', not %s",
+            lower_fail(l, at->loc, "'%s' is an optimizer with its arguments, as in '%s', not %s", setting->name, example,
                        lower_kind_text(l, own));
-        ok = own.kind == VAL_OPTIMIZER_INSTANCE && update_one(l, own.instance, i, at);
+        ok = own.kind == VAL_OPTIMIZER_INSTANCE && update(l, own.instance, i, at);
     }
     l->user_loc = (Loc){0};
-    ok = ok && store_states(l, true);
+    return ok;
+}
+
+static bool update_parameter(Lower *l, const Instance *instance, uint32_t param, const Ast *at) {
+    return update_one(l, instance, param, gradient_of(l, param), at);
+}
+
+/* An average is a state beside the parameter; its `update` gets the parameter's new value in place of a gradient. */
+static bool update_average(Lower *l, const Instance *instance, uint32_t param, const Ast *at) {
+    const Buffer of = l->graph->buffers.at[param];
+    const char *name = tg_intern(l->graph, tg_arena_printf(l->arena, "average.%s", of.name));
+    uint32_t average = tg_buffer_add(
+        l->graph, (Buffer){.name = name, .type = of.type, .class = BUFFER_STATE, .loc = of.loc});
+    *tg_map_put(&l->averages, &param, sizeof param, NULL) = average + 1;
+    return update_one(l, instance, average, lower_read_buffer(l, param, at->loc), at);
+}
+
+bool lower_update(Lower *l, const Ast *optimizer, const Ast *average) {
+    FuncState *state = lower_func_begin(l, FUNC_UPDATE, "update", true, false);
+    uint32_t count = l->graph->buffers.count;
+    bool ok = for_parameters(l, optimizer, count, "AdamW(lr = 1e-3)", update_parameter) &&
+              (!average || for_parameters(l, average, count, "ema(0.999)", update_average)) && store_states(l, true);
     return lower_func_end(l, state) && ok;
 }
 
@@ -392,9 +422,10 @@ bool lower_train(Lower *l, const Ast *train) {
     if (!read_settings(l, train, t))
         return false;
     const Ast *objective = setting_of(train, "objective");
-    bool ok = lower_update(l, setting_of(train, "optimizer"));
+    bool ok = lower_update(l, setting_of(train, "optimizer"), setting_of(train, "average"));
     ok = !l->restart && lower_objective(l, objective, &t->train, true) && ok;
-    return ok && lower_objective(l, objective, t->validate.name ? &t->validate : &t->train, false);
+    return ok && lower_objective(l, objective, t->validate.name ? &t->validate : &t->train, false) &&
+           lower_monitor(l, setting_of(train, "stop"), setting_of(train, "keep_best"));
 }
 
 /* ---- exports ---- */

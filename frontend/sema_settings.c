@@ -76,13 +76,18 @@ void sema_train(Sema *s, const Ast *train) {
                                         "keep_best", "average",  "loss_scale",  "show",           NULL};
     enum { KNOWN = sizeof known / sizeof *known - 1 };
     static const char *const needed[] = {"data", "objective", "optimizer", NULL};
+    static const char *const decided[] = {"stop", "keep_best", NULL};
     sema_duplicates(s, train, 0, AST_SETTING, "setting");
     for (uint32_t i = 0; i < train->kid_count; i++) {
         const Ast *setting = train->kid[i];
         if (!sema_is(setting->name, known))
             tg_error(s->diags, setting->name_loc, "unknown setting '%s'%s", setting->name,
                      sema_hint(s, setting->name, known, KNOWN));
+        uint32_t before = s->symbols.count;
+        if (sema_is(setting->name, decided)) /* by the fields of a validation */
+            sema_push(s, SYM_ARGUMENT, "val", setting->loc, setting);
         sema_expr(s, setting->kid[0]);
+        sema_pop(s, before);
     }
     for (const char *const *name = needed; *name; name++) {
         bool found = false;

@@ -186,6 +186,7 @@ typedef struct Lower {
     bool restart;                   /* a run-time setting turned out to be needed now: begin again */
     Vec(const char *) compile_time; /* such settings, over all restarts */
     Vec(const char *) known_settings;
+    Map averages; /* parameter's buffer -> 1 + buffer of its average, which validation and exports read */
     Map assigned; /* buffers that the objective updates -> 1 + index into assigned_locs */
     Vec(Loc) assigned_locs;
     Map reported; /* places and texts of diagnostics, over all restarts */
@@ -351,7 +352,10 @@ bool lower_settings_known(Lower *l);
 Value lower_data_call(Lower *l, Env *env, const Ast *call, const DataValue *data);
 bool lower_data_set(Lower *l, const DataValue *data, DataSet *set);
 bool lower_train(Lower *l, const Ast *train);
-bool lower_update(Lower *l, const Ast *optimizer);
+/* `average`: NULL if the program keeps none. */
+bool lower_update(Lower *l, const Ast *optimizer, const Ast *average);
+/* `stop`, `keep`: NULL where the program has none. */
+bool lower_monitor(Lower *l, const Ast *stop, const Ast *keep);
 bool lower_export(Lower *l, const Ast *fn, Env *env);
 
 /* ---- functions of the graph (lower.c) ---- */

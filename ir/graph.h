@@ -109,6 +109,7 @@ typedef enum FuncKind {
     FUNC_EVAL_MICRO,
     FUNC_FIELDS,     /* what follows the batch sums, in training */
     FUNC_EVAL_FIELDS, /* the same over the whole validation set */
+    FUNC_MONITOR,    /* after a validation, from the scalars val.FIELD and since_best.N: best.N, keep, stop */
     FUNC_EXPORT,
     FUNC_KERNEL,    /* the body of a kernel: args are its inputs, values its outputs */
 } FuncKind;
@@ -146,7 +147,7 @@ typedef struct Buffer {
 
 typedef enum ScalarClass {
     SCALAR_BUILTIN,  /* step, total_steps, epoch; records: those in the batch over all ranks (in eval: in the set);
-                        lane_start: 1 in the first micro-batch of a lane; good: see TAIL */
+                        lane_start: 1 in the first micro-batch of a lane; val.FIELD and since_best.N: of MONITOR */
     SCALAR_SETTING,  /* a run-time setting, named by its path: optimizer.lr.peak */
     SCALAR_COMPUTED, /* a value of the function `scalars` */
 } ScalarClass;
@@ -166,8 +167,8 @@ typedef struct DataField {
     const char *path;          /* as written in the source */
     const char *const *columns; /* csv */
     uint32_t column_count;
-    Loc loc;
     const char *options; /* what else the reader is told: "name=value" lines; NULL: nothing */
+    Loc loc;
 } DataField;
 
 typedef struct Split {
@@ -196,6 +197,7 @@ typedef struct Training {
     DataSet train, validate; /* validate.name NULL: none */
     int64_t batch, micro, lanes;
     int64_t steps, epochs;   /* one of them is 0 */
+    int64_t validate_every;  /* steps; 0: every epoch, or ten times if training is counted in steps */
     bool shuffle;
     double clip_norm;        /* 0: none */
     int32_t clip_scalar;     /* index into scalars of the setting clip_norm, or -1 */

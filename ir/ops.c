@@ -32,6 +32,7 @@ const char *tg_func_kind_name(int kind) {
         [FUNC_EVAL_MICRO] = "eval_micro",
         [FUNC_FIELDS] = "fields",
         [FUNC_EVAL_FIELDS] = "eval_fields",
+        [FUNC_MONITOR] = "monitor",
         [FUNC_EXPORT] = "export",
         [FUNC_KERNEL] = "kernel",
     };

@@ -190,7 +190,7 @@ static bool parse_train(Parser *p) {
     int64_t clip_scalar = -1;
     if (!parse_option_int(p, "batch", &t->batch) || !parse_option_int(p, "micro", &t->micro) ||
         !parse_option_int(p, "lanes", &t->lanes) || !parse_option_int(p, "steps", &t->steps) ||
-        !parse_option_int(p, "epochs", &t->epochs) ||
+        !parse_option_int(p, "epochs", &t->epochs) || !parse_option_int(p, "validate_every", &t->validate_every) ||
         (ir_accept_word(p, "clip_norm") && (!ir_expect(p, '=') || !ir_parse_number(p, &t->clip_norm))) ||
         !parse_option_int(p, "clip_scalar", &clip_scalar) ||
         (ir_accept_word(p, "seed") && (!ir_expect(p, '=') || !ir_parse_unsigned(p, &t->seed))) ||

@@ -356,8 +356,11 @@ static void print_training(Printer *p) {
     if (t->batch | t->micro | t->lanes | t->steps | t->epochs || t->shuffle || t->clip_norm != 0 ||
         t->clip_scalar != -1 || t->seed != 0 || t->loss != NULL) {
         tg_str_printf(p->to,
-                      "  train batch=%lld micro=%lld lanes=%lld steps=%lld epochs=%lld clip_norm=", (long long)t->batch,
+                      "  train batch=%lld micro=%lld lanes=%lld steps=%lld epochs=%lld", (long long)t->batch,
                       (long long)t->micro, (long long)t->lanes, (long long)t->steps, (long long)t->epochs);
+        if (t->validate_every != 0)
+            tg_str_printf(p->to, " validate_every=%lld", (long long)t->validate_every);
+        tg_str_printf(p->to, " clip_norm=");
         print_number(p->to, t->clip_norm);
         tg_str_printf(p->to, " clip_scalar=%d seed=%llu", t->clip_scalar, (unsigned long long)t->seed);
         print_option(p->to, "loss", t->loss);

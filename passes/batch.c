@@ -430,6 +430,13 @@ static Status copy_whole(PassContext *context, Hoist *hoist, const Graph *in, Gr
     return tg_builder_status(&b, context->diags);
 }
 
+/* The monitor keeps its arithmetic: it reads what validation gives, not what each step's scalars are. */
+static Status copy_monitor(PassContext *context, const Graph *in, Graph *out, const Func *from) {
+    Builder b = tg_builder(out, tg_func_new(out, from->kind, from->name), context->fold);
+    tg_copy_func(context->arena, &b, in, from);
+    return tg_builder_status(&b, context->diags);
+}
+
 Status run_batch(PassContext *context, const Graph *in, Graph **out) {
     *out = tg_graph_like(context->arena, in, LEVEL_STEP);
     tg_scalar_add(*out, (Scalar){.name = "lane_start", .class = SCALAR_BUILTIN}); /* computed scalars come after all others */
@@ -441,6 +448,7 @@ Status run_batch(PassContext *context, const Graph *in, Graph **out) {
         case FUNC_OBJECTIVE: TG_TRY(cut_training(context, &hoist, in, *out, from)); break;
         case FUNC_OBJECTIVE_EVAL: TG_TRY(cut_evaluation(context, &hoist, in, *out, from)); break;
         case FUNC_UPDATE: break; /* in the tail */
+        case FUNC_MONITOR: TG_TRY(copy_monitor(context, in, *out, from)); break;
         default: TG_TRY(copy_whole(context, &hoist, in, *out, from)); break;
         }
     }

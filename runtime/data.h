@@ -163,6 +163,7 @@ typedef struct FeedOptions {
     bool shuffle;
     int64_t ahead_bytes;   /* batches of fewer bytes are gathered by the caller's thread: a hand-over costs more */
     const cpu_set_t *cpus; /* where the reading thread may run; NULL: as the caller */
+    int64_t drawn;         /* batches that a run which is resumed has had already */
 } FeedOptions;
 enum { TG_FEED_AHEAD_BYTES = 256 * 1024 };
 

@@ -45,19 +45,30 @@ struct Feed {
     bool holding;
 };
 
+static void begin_epoch(Feed *feed, int64_t epoch) {
+    Cursor *cursor = &feed->cursor;
+    int64_t shift = tg_data_shift(feed->set->shifts, feed->options.seed, epoch);
+    for (int64_t i = 0; i < feed->set->count; i++)
+        cursor->order[i] = feed->set->records[i] + shift;
+    if (feed->options.shuffle)
+        tg_data_shuffle(cursor->order, feed->set->count, feed->options.seed, epoch);
+    cursor->epoch = epoch;
+    cursor->next = 0;
+}
+
+/* Where the batch after `drawn` others begins. */
+static void place_cursor(Feed *feed) {
+    int64_t batch = feed->options.batch, per_epoch = (feed->set->count + batch - 1) / batch;
+    begin_epoch(feed, feed->options.drawn / per_epoch);
+    feed->cursor.next = feed->options.drawn % per_epoch * batch;
+}
+
 /* A view of the next batch; starts the next epoch when the last one is through. */
 static Batch advance(Feed *feed) {
     Cursor *cursor = &feed->cursor;
     int64_t count = feed->set->count;
-    if (cursor->epoch < 0 || cursor->next == count) {
-        cursor->epoch++;
-        cursor->next = 0;
-        int64_t shift = tg_data_shift(feed->set->shifts, feed->options.seed, cursor->epoch);
-        for (int64_t i = 0; i < count; i++)
-            cursor->order[i] = feed->set->records[i] + shift;
-        if (feed->options.shuffle)
-            tg_data_shuffle(cursor->order, count, feed->options.seed, cursor->epoch);
-    }
+    if (cursor->next == count)
+        begin_epoch(feed, cursor->epoch + 1);
     int64_t left = count - cursor->next;
     int64_t records = left < feed->options.batch ? left : feed->options.batch;
     Batch batch = {.set = feed->set,
@@ -108,11 +119,11 @@ static bool start_thread(Feed *feed) {
 
 Status tg_feed_open(Arena *arena, const FeedOptions *options, const DataSet *set, Feed **made) {
     Feed *feed = TG_ALLOC(arena, Feed, 1);
-    *feed =
-        (Feed){.options = *options, .set = set, .cursor = {.epoch = -1, .order = TG_ALLOC(arena, int64_t, set->count)}};
+    *feed = (Feed){.options = *options, .set = set, .cursor = {.order = TG_ALLOC(arena, int64_t, set->count)}};
     *made = feed;
     if (set->count == 0 || options->batch < 1)
         return TG_MODEL;
+    place_cursor(feed);
     int64_t bytes = 0;
     for (uint32_t i = 0; i < set->field_count; i++)
         bytes += (int64_t)set->record_bytes[i] * options->batch;

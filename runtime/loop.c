@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static double *builtin(Loop *loop, const char *name) {
+double *tg_loop_builtin(Loop *loop, const char *name) {
     for (uint32_t i = 0; i < loop->plan->scalar_count; i++)
         if (loop->plan->scalars[i].class == PLAN_SCALAR_BUILTIN && strcmp(loop->plan->scalars[i].name, name) == 0)
             return &loop->values[i];
@@ -67,11 +67,11 @@ Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, 
                     const DataSet *validate, const char **why) {
     *loop = (Loop){
         .arena = arena, .plan = plan, .exec = exec, .scalars = tg_exec_scalars(exec), .values = tg_exec_values(exec)};
-    loop->step = builtin(loop, "step");
-    loop->total_steps = builtin(loop, "total_steps");
-    loop->epoch = builtin(loop, "epoch");
-    loop->records = builtin(loop, "records");
-    loop->lane_start = builtin(loop, "lane_start");
+    loop->step = tg_loop_builtin(loop, "step");
+    loop->total_steps = tg_loop_builtin(loop, "total_steps");
+    loop->epoch = tg_loop_builtin(loop, "epoch");
+    loop->records = tg_loop_builtin(loop, "records");
+    loop->lane_start = tg_loop_builtin(loop, "lane_start");
     loop->micros = plan->micro > 0 ? (plan->batch + plan->micro - 1) / plan->micro : 1;
     loop->lanes = plan->lanes < loop->micros ? plan->lanes : loop->micros;
     if (loop->lanes < 1 || loop->micros % loop->lanes != 0) {

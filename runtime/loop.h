@@ -47,6 +47,8 @@ typedef struct Loop {
 /* `train` or `validate` may be NULL when those functions will not run. TG_INTERNAL: the plan does not fit together. */
 TG_CHECKED Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, const DataSet *train,
                                const DataSet *validate, const char **why);
+/* Where the program reads the built-in scalar; a place that nothing reads if it does not. */
+double *tg_loop_builtin(Loop *loop, const char *name);
 /* Runs one update; fields.values are those of this batch. false: a value was not finite and nothing changed. */
 bool tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place);
 /* Fills eval_fields.values: exact over the whole set, each record once. */

@@ -56,14 +56,7 @@ Status tg_manifest_write(Session *session, const char *path, json_t *result) {
     if (text == NULL)
         return TG_MEMORY;
     TgFileWriter file;
-    Status status = tg_file_begin(&file, session->arena->host, path, 0666);
-    if (status == TG_OK)
-        status = tg_file_write(&file, text, strlen(text));
-    if (status == TG_OK)
-        status = tg_file_write(&file, "\n", 1);
-    if (status == TG_OK)
-        status = tg_file_commit(&file);
+    Status status = tg_file_put(&file, session->arena->host, path, text, strlen(text));
     free(text);
-    tg_file_abandon(&file);
     return status == TG_OK ? TG_OK : tg_session_fail(session, status, "%s", file.why);
 }

@@ -52,5 +52,5 @@ int tg_program_main(const TgProgram *program, const TgHost *host, int argc, char
         print_error(err, shared->name, why);
         status = TG_IO;
     }
-    return (int)status;
+    return status == TG_OK && shared->stopped != 0 ? TG_SIGNALLED + shared->stopped : (int)status;
 }

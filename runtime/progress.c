@@ -8,10 +8,11 @@
 static const double redraw_seconds = 0.05, line_seconds = 10, shortest_left = 0.1;
 enum { PLAIN_LINES = 10 };
 
-void tg_progress_init(Progress *progress, FILE *to, int64_t steps, int64_t epochs) {
+void tg_progress_init(Progress *progress, FILE *to, int64_t first, int64_t steps, int64_t epochs) {
     const char *no_color = getenv("NO_COLOR");
     *progress =
-        (Progress){.to = to, .terminal = isatty(fileno(to)), .steps = steps, .epochs = epochs, .started = tg_seconds()};
+        (Progress){.to = to, .terminal = isatty(fileno(to)), .first = first, .steps = steps, .epochs = epochs,
+                   .lines = steps > 0 ? first * PLAIN_LINES / steps : 0, .started = tg_seconds()};
     progress->color = progress->terminal && (no_color == NULL || no_color[0] == '\0');
     progress->drawn = progress->started;
 }
@@ -57,8 +58,9 @@ void tg_progress_draw(Progress *progress, const ProgressState *state, double now
         strong, state->loss, plain);
     if (state->validation[0] != '\0')
         add(&line, "  val %s", state->validation);
-    if (state->step > 0 && state->step < progress->steps)
-        add_time_left(&line, (now - progress->started) / (double)state->step * (double)(progress->steps - state->step));
+    if (state->step > progress->first && state->step < progress->steps)
+        add_time_left(&line, (now - progress->started) / (double)(state->step - progress->first) *
+                                 (double)(progress->steps - state->step));
     if (!progress->terminal)
         add(&line, "\n");
     fwrite(line.text, 1, line.length, progress->to);

@@ -10,6 +10,7 @@ typedef struct Progress {
     FILE *to;
     bool terminal, color;
     int64_t steps, epochs; /* in all; epochs 0: not counted in epochs */
+    int64_t first;         /* steps done before it began */
     double started, drawn; /* seconds; when training began, when the last line was written */
     int64_t lines;         /* written so far, elsewhere than on a terminal */
 } Progress;
@@ -21,7 +22,7 @@ typedef struct ProgressState {
     const char *loss_name, *validation;
 } ProgressState;
 
-void tg_progress_init(Progress *progress, FILE *to, int64_t steps, int64_t epochs);
+void tg_progress_init(Progress *progress, FILE *to, int64_t first, int64_t steps, int64_t epochs);
 /* Cheap; call it with the time every step. true: a line is due. */
 bool tg_progress_due(const Progress *progress, double now);
 void tg_progress_draw(Progress *progress, const ProgressState *state, double now);

@@ -76,6 +76,7 @@ void tg_session_close(Session *session) {
     tg_feed_close(session->feed);
     if (session->exec != NULL)
         tg_exec_close(session->exec);
+    tg_stop_unwatch(&session->stop);
     session->feed = NULL;
     session->exec = NULL;
 }
@@ -109,13 +110,14 @@ Status tg_session_open_training(Session *session, Loop *loop, DataSet *train, Da
     return tg_loop_open(loop, session->arena, plan, session->exec, train, validates ? validate : NULL, &session->why);
 }
 
-Status tg_session_open_feed(Session *session, const DataSet *train) {
+Status tg_session_open_feed(Session *session, const DataSet *train, int64_t drawn) {
     FeedOptions options = {.host = session->arena->host,
                            .batch = session->plan->batch,
                            .seed = session->settings.seed,
                            .shuffle = session->settings.shuffle,
                            .ahead_bytes = TG_FEED_AHEAD_BYTES,
-                           .cpus = &session->cpus};
+                           .cpus = &session->cpus,
+                           .drawn = drawn};
     return tg_feed_open(session->arena, &options, train, &session->feed);
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/loop.h"
 #include "runtime/options.h"
 #include "runtime/settings.h"
+#include "runtime/stop.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -24,6 +25,8 @@ typedef struct Session {
     const char *path; /* argv[0] */
     const char *name; /* its last part */
     FILE *out, *err;
+    StopWatch stop; /* of a run that trains */
+    int stopped;    /* the signal that ended it after a step; 0: none */
     const char *why; /* of the status that a verb returns; NULL: everything is said */
 } Session;
 
@@ -39,7 +42,7 @@ TG_CHECKED Status tg_session_train_set(Session *session, DataSet *set);
 TG_CHECKED Status tg_session_eval_set(Session *session, DataSet *set);
 /* The functions that train, with data opened; TG_MODEL if the program has none, or fewer records than a batch. */
 TG_CHECKED Status tg_session_open_training(Session *session, Loop *loop, DataSet *train, DataSet *validate);
-TG_CHECKED Status tg_session_open_feed(Session *session, const DataSet *train);
+TG_CHECKED Status tg_session_open_feed(Session *session, const DataSet *train, int64_t drawn);
 /* --weights, or the file that `train` leaves. */
 TG_CHECKED Status tg_session_load_weights(Session *session);
 const char *tg_session_run_folder(Session *session); /* NAME.run */

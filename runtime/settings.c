@@ -56,6 +56,10 @@ static Status assign_steps(Settings *settings, const char *name, const char *val
     return TG_OK;
 }
 
+static Status assign_validate_every(Settings *settings, const char *name, const char *value, const char **why) {
+    return limit(settings, name, value, &settings->validate_every, why);
+}
+
 static Status assign_seed(Settings *settings, const char *name, const char *value, const char **why) {
     if (!parse_count(value, &settings->seed))
         return not_a(settings, name, value, "a whole number from 0 to 2^64 - 1", why);
@@ -77,6 +81,7 @@ typedef struct Special {
 static const Special specials[] = {
     {"epochs", assign_epochs},
     {"steps", assign_steps},
+    {"validate_every", assign_validate_every},
     {"seed", assign_seed},
     {"shuffle", assign_shuffle},
 };
@@ -96,6 +101,7 @@ void tg_settings_init(Settings *settings, Arena *arena, const TgPlan *plan) {
                            .scalars = TG_ALLOC(arena, double, plan->scalar_count + 1),
                            .epochs = plan->epochs,
                            .steps = plan->steps_wanted,
+                           .validate_every = plan->validate_every,
                            .seed = plan->seed,
                            .shuffle = plan->shuffle};
     if (settings->epochs < 1 && settings->steps < 1)
@@ -113,6 +119,7 @@ void tg_settings_init(Settings *settings, Arena *arena, const TgPlan *plan) {
     }
     add_if_new(settings, "epochs", tg_arena_printf(arena, "%lld", (long long)settings->epochs));
     add_if_new(settings, "steps", tg_arena_printf(arena, "%lld", (long long)settings->steps));
+    add_if_new(settings, "validate_every", tg_arena_printf(arena, "%lld", (long long)settings->validate_every));
     add_if_new(settings, "seed", tg_arena_printf(arena, "%llu", (unsigned long long)settings->seed));
     add_if_new(settings, "shuffle", settings->shuffle ? "true" : "false");
 }

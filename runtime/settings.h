@@ -16,6 +16,7 @@ typedef struct Settings {
     Vec(Setting) all;
     double *scalars;       /* one per TgPlan.scalars: what those of class SETTING are */
     int64_t epochs, steps; /* 0: no limit; at least one of them is not 0 */
+    int64_t validate_every; /* steps; 0: as the length of training says */
     uint64_t seed;
     bool shuffle;
 } Settings;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+static const char average_prefix[] = "average.";
+
 enum { SAVED_CLASSES = 1 << PLAN_PARAM | 1 << PLAN_STATE };
 
 void tg_weights_gather(TgExec *exec, const TgPlan *plan, Arena *arena, unsigned classes, TensorFile *file) {
@@ -18,10 +20,23 @@ void tg_weights_gather(TgExec *exec, const TgPlan *plan, Arena *arena, unsigned 
     }
 }
 
-Status tg_weights_save(TgExec *exec, const TgPlan *plan, Arena *arena, const char *path, const char **why) {
+static Status save(TgExec *exec, const TgPlan *plan, Arena *arena, const char *path, const char **why) {
     TensorFile file = {0};
     tg_weights_gather(exec, plan, arena, SAVED_CLASSES, &file);
     return tg_tensors_write(arena, path, &file, why);
+}
+
+Status tg_weights_save(TgExec *exec, const TgPlan *plan, Arena *arena, const char *path, const char **why) {
+    Arena own; /* a run may save many times */
+    tg_arena_init(&own, arena->host);
+    const char *text = NULL;
+    Status status = TG_MEMORY;
+    if (setjmp(own.guard) == 0)
+        status = save(exec, plan, &own, path, &text);
+    if (text != NULL)
+        *why = tg_arena_str(arena, text, strlen(text));
+    tg_arena_deinit(&own);
+    return status;
 }
 
 static Status check_tensor(Arena *arena, const char *path, const PlanBuffer *buffer, const Tensor *tensor,
@@ -62,24 +77,47 @@ static Status check_known(Arena *arena, const TgPlan *plan, const TensorFile *fi
     return TG_OK;
 }
 
+/* Finds the buffers of `classes`; those of `needed` must be there. */
+static Status find_tensors(const TgPlan *plan, Arena *arena, const TensorFile *file, unsigned classes, unsigned needed,
+                           const Tensor **found, const char **why) {
+    for (uint32_t i = 0; i < plan->buffer_count; i++) {
+        const PlanBuffer *buffer = &plan->buffers[i];
+        found[i] = (classes >> buffer->class & 1) != 0 ? tg_tensor_find(file, buffer->name) : NULL;
+        bool average = strncmp(buffer->name, average_prefix, strlen(average_prefix)) == 0;
+        if (found[i] == NULL && average && (needed >> buffer->class & 1) == 0) /* it begins where its parameter does */
+            found[i] = tg_tensor_find(file, buffer->name + strlen(average_prefix));
+        if (found[i] != NULL)
+            TG_TRY(check_tensor(arena, file->path, buffer, found[i], why));
+        if (found[i] == NULL && (needed >> buffer->class & 1) != 0) {
+            *why = tg_arena_printf(arena, "%s: %s '%s' (%s) is missing", file->path,
+                                   buffer->class == PLAN_PARAM ? "parameter" : "state", buffer->name,
+                                   tg_data_shape(arena, buffer->dtype, buffer->rank, buffer->dims));
+            return TG_MODEL;
+        }
+    }
+    return TG_OK;
+}
+
+static void take_tensors(TgExec *exec, const TgPlan *plan, const Tensor *const *found) {
+    for (uint32_t i = 0; i < plan->buffer_count; i++)
+        if (found[i] != NULL)
+            memcpy(tg_exec_address(exec, i, 0), found[i]->values, found[i]->bytes);
+}
+
 Status tg_weights_load(TgExec *exec, const TgPlan *plan, Arena *arena, const char *path, const char **why) {
     TensorFile file;
     TG_TRY(tg_tensors_read(arena, path, &file, why));
     TG_TRY(check_known(arena, plan, &file, why));
     const Tensor **found = TG_ALLOC(arena, const Tensor *, plan->buffer_count);
-    for (uint32_t i = 0; i < plan->buffer_count; i++) {
-        const PlanBuffer *buffer = &plan->buffers[i];
-        found[i] = is_saved(buffer) ? tg_tensor_find(&file, buffer->name) : NULL;
-        if (found[i] != NULL)
-            TG_TRY(check_tensor(arena, path, buffer, found[i], why));
-        if (found[i] == NULL && buffer->class == PLAN_PARAM) {
-            *why = tg_arena_printf(arena, "%s: parameter '%s' (%s) is missing", path, buffer->name,
-                                   tg_data_shape(arena, buffer->dtype, buffer->rank, buffer->dims));
-            return TG_MODEL;
-        }
-    }
-    for (uint32_t i = 0; i < plan->buffer_count; i++)
-        if (found[i] != NULL)
-            memcpy(tg_exec_address(exec, i, 0), found[i]->values, found[i]->bytes);
+    TG_TRY(find_tensors(plan, arena, &file, SAVED_CLASSES, 1 << PLAN_PARAM, found, why));
+    take_tensors(exec, plan, found);
+    return TG_OK;
+}
+
+Status tg_weights_restore(TgExec *exec, const TgPlan *plan, Arena *arena, const TensorFile *file, unsigned classes,
+                          const char **why) {
+    const Tensor **found = TG_ALLOC(arena, const Tensor *, plan->buffer_count);
+    TG_TRY(find_tensors(plan, arena, file, classes, classes, found, why));
+    take_tensors(exec, plan, found);
     return TG_OK;
 }

@@ -9,6 +9,9 @@
  * arena. */
 void tg_weights_gather(TgExec *exec, const TgPlan *plan, Arena *arena, unsigned classes, TensorFile *file);
 TG_CHECKED Status tg_weights_save(TgExec *exec, const TgPlan *plan, Arena *arena, const char *path, const char **why);
+/* Every buffer of these classes from `file`, each with its type and shape. Nothing is changed on failure. */
+TG_CHECKED Status tg_weights_restore(TgExec *exec, const TgPlan *plan, Arena *arena, const TensorFile *file,
+                                     unsigned classes, const char **why);
 /* Every parameter must be there with its type and shape; states are taken where they are there (other tools' files have
    none), optimizer states are passed over, any other tensor is an error. Nothing is changed on failure. */
 TG_CHECKED Status tg_weights_load(TgExec *exec, const TgPlan *plan, Arena *arena, const char *path, const char **why);

@@ -107,6 +107,16 @@ Status tg_file_commit(TgFileWriter *file) {
     return sync_directory(file);
 }
 
+Status tg_file_put(TgFileWriter *file, const TgHost *host, const char *path, const void *data, size_t bytes) {
+    Status status = tg_file_begin(file, host, path, 0666);
+    if (status == TG_OK)
+        status = tg_file_write(file, data, bytes);
+    if (status == TG_OK)
+        status = tg_file_commit(file);
+    tg_file_abandon(file);
+    return status;
+}
+
 void tg_file_abandon(TgFileWriter *file) {
     if (file->fd >= 0)
         (void)file->host->close(file->host, file->fd);

@@ -19,6 +19,8 @@ typedef struct TgFileWriter {
 TG_CHECKED Status tg_file_begin(TgFileWriter *file, const TgHost *host, const char *path, unsigned mode);
 TG_CHECKED Status tg_file_write(TgFileWriter *file, const void *data, size_t bytes);
 TG_CHECKED Status tg_file_commit(TgFileWriter *file);
+/* All of that at once, the temporary file removed after a failure. */
+TG_CHECKED Status tg_file_put(TgFileWriter *file, const TgHost *host, const char *path, const void *data, size_t bytes);
 /* After any failure, or to give up: removes the temporary file. Harmless after a commit. */
 void tg_file_abandon(TgFileWriter *file);
 

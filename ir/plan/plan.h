@@ -83,7 +83,7 @@ typedef struct PlanDot {
 } PlanDot;
 
 typedef enum PlanFuncKind {
-    PLAN_INIT, PLAN_SCALARS, PLAN_PRE, PLAN_MICRO, PLAN_TAIL, PLAN_FIELDS, PLAN_EVAL_MICRO, PLAN_EVAL_FIELDS, PLAN_EXPORT,
+    PLAN_INIT, PLAN_SCALARS, PLAN_PRE, PLAN_MICRO, PLAN_TAIL, PLAN_FIELDS, PLAN_EVAL_MICRO, PLAN_EVAL_FIELDS, PLAN_MONITOR, PLAN_EXPORT,
 } PlanFuncKind;
 
 /* A named value of a function: in an OUTPUT buffer. */
@@ -155,7 +155,7 @@ typedef struct TgPlan {
     PlanDataSet train, validate;
     unsigned char *data;         uint64_t data_bytes; /* of CONST buffers */
     uint32_t kernel_count;
-    int64_t batch, micro, lanes, steps_wanted, epochs;
+    int64_t batch, micro, lanes, steps_wanted, epochs, validate_every;
     bool shuffle;
     uint64_t seed;
     const char *source_path, *source_directory; /* of the .tg file; data paths are relative to the directory */

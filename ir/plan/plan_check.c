@@ -148,7 +148,8 @@ static void check_plan(Checker *c) {
     const TgPlan *p = c->plan;
     require(c, p->arena_bytes >= 0 && p->persistent_bytes >= 0 && p->persistent_bytes <= p->arena_bytes,
             "its memory has impossible sizes");
-    require(c, p->batch >= 0 && p->micro >= 0 && p->lanes >= 0 && p->steps_wanted >= 0 && p->epochs >= 0,
+    require(c, p->batch >= 0 && p->micro >= 0 && p->lanes >= 0 && p->steps_wanted >= 0 && p->epochs >= 0 &&
+                   p->validate_every >= 0,
             "a size of the batch is negative");
     for (uint32_t i = 0; i < p->buffer_count; i++)
         check_buffer(c, i);

@@ -114,6 +114,7 @@ static const CodecField plan_fields[] = {
     F(TgPlan, lanes, I64),
     F(TgPlan, steps_wanted, I64),
     F(TgPlan, epochs, I64),
+    F(TgPlan, validate_every, I64),
     F(TgPlan, shuffle, BOOL),
     F(TgPlan, seed, U64),
     F(TgPlan, source_path, TEXT),

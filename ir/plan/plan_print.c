@@ -11,7 +11,7 @@ static const char *class_name(PlanBufferClass class) {
 
 static const char *func_kind_name(PlanFuncKind kind) {
     static const char *const names[] = {"init",   "scalars",    "pre",         "micro", "tail",
-                                        "fields", "eval.micro", "eval.fields", "export"};
+                                        "fields", "eval.micro", "eval.fields", "monitor", "export"};
     return names[kind];
 }
 
@@ -190,8 +190,8 @@ static void print_head(Str *to, const TgPlan *p) {
                   p->persistent_bytes, p->data_bytes);
     tg_str_printf(to,
                   "batch %" PRId64 " micro %" PRId64 " lanes %" PRId64 " steps %" PRId64 " epochs %" PRId64
-                  "%s seed %" PRIu64 "\n",
-                  p->batch, p->micro, p->lanes, p->steps_wanted, p->epochs, p->shuffle ? " shuffle" : "", p->seed);
+                  " validate_every %" PRId64 "%s seed %" PRIu64 "\n",
+                  p->batch, p->micro, p->lanes, p->steps_wanted, p->epochs, p->validate_every, p->shuffle ? " shuffle" : "", p->seed);
     print_named_text(to, "source", p->source_path);
     print_named_text(to, "loss", p->loss);
     print_named_text(to, "cpu", p->cpu);
