@@ -71,7 +71,7 @@ static NodeId body_value(Fuser *f, Body *body, NodeId id) {
     if (f->owner[id] == body->group + 1)
         return f->inside[id];
     Place place = f->grouping->place[id];
-    bool member = place == PLACE_GROUP && f->grouping->group[id] == body->group;
+    bool member = place == PLACE_GROUP && (f->grouping->group[id] == body->group || f->grouping->again[id]);
     NodeId value = member || place == PLACE_INLINE ? body_copy(f, body, id) : body_input(f, body, id);
     f->owner[id] = body->group + 1;
     f->inside[id] = value;

@@ -24,12 +24,13 @@ typedef struct Grouper {
     uint32_t *readers;     /* nodes and results that read it */
     uint32_t *ready;   /* 2 x the step that makes it readable; + 1: not inside that step's own group */
     uint32_t *home;    /* inlined views of a group's row scalars: 1 + the group */
+    bool *rests;       /* inlined nodes: made of nothing but leaves and what is in memory */
     uint32_t *inlined; /* ops that an inlined node repeats */
     bool *library;     /* per step: a library call */
     Map by_shape;      /* of ROWS and COLUMN groups: the newest group + 1 */
 } Grouper;
 
-static bool is_cheap(uint16_t op) {
+bool tg_is_cheap(uint16_t op) {
     enum { CHEAP_free = 1, CHEAP_one = 1, CHEAP_root = 0, CHEAP_maths = 0, CHEAP_random = 0, CHEAP_dot = 0, CHEAP_attention = 0,
            CHEAP_call = 0 };
     static const bool table[] = {
@@ -130,6 +131,15 @@ static uint32_t view_home(const Grouper *g, NodeId id, const Node *node) {
     return home;
 }
 
+/* What `id` is made of lies in memory once the groups that it reads have run. */
+static bool rests_on_memory(const Grouper *g, NodeId id) {
+    switch (g->out->place[id]) {
+    case PLACE_INLINE: return g->rests[id];
+    case PLACE_GROUP: return g->memory[id];
+    default: return true;
+    }
+}
+
 /* A transpose that alone reads a dot is the order in which the dot is written. */
 static bool is_written_order(const Grouper *g, const Node *node) {
     NodeId operand = tg_operand(g->func, node, 0);
@@ -149,8 +159,20 @@ static void place_view(Grouper *g, NodeId id, const Node *node) {
     g->out->place[id] = PLACE_INLINE;
     g->inlined[id] = lies_in_memory(g, operand) ? 0 : g->inlined[operand];
     g->home[id] = view_home(g, id, node);
+    g->rests[id] = rests_on_memory(g, operand) && !g->home[id];
     bool over_group = group_of(g, operand) || g->home[operand];
     g->ready[id] = over_group && !g->home[id] ? g->ready[operand] | 1 : g->ready[operand];
+}
+
+/* 1 when an operand is a group's member: what repeats the node must not run in that group itself. */
+static uint32_t reads_group(const Grouper *g, const Node *node) {
+    uint32_t latest_ready = latest(g, node);
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        NodeId operand = tg_operand(g->func, node, i);
+        if (g->out->place[operand] == PLACE_GROUP && g->ready[operand] == latest_ready)
+            return 1;
+    }
+    return 0;
 }
 
 /* May every kernel that reads it compute it again? Only over memory and other repeated nodes. */
@@ -159,17 +181,15 @@ static bool may_inline(Grouper *g, const Node *node) {
     bool leaves_only = true;
     for (uint32_t i = 0; i < node->operand_count; i++) {
         NodeId operand = tg_operand(g->func, node, i);
-        bool repeats = g->out->place[operand] == PLACE_INLINE && g->home[operand] == 0;
-        if (!repeats && !lies_in_memory(g, operand))
-            return false;
-        if (repeats && (g->ready[operand] & 1))
+        bool repeats = g->out->place[operand] == PLACE_INLINE;
+        if (!rests_on_memory(g, operand))
             return false;
         leaves_only &= repeats && g->ready[operand] == 0 && g->inlined[operand] == 0;
         repeated += repeats ? g->inlined[operand] : 0;
     }
     if (leaves_only)
         return true;
-    return is_cheap(node->op) && repeated <= MOST_INLINED;
+    return tg_is_cheap(node->op) && repeated <= MOST_INLINED;
 }
 
 /* Appends what `id` reads from memory, through what is computed again, to `reads`. */
@@ -330,13 +350,21 @@ static uint64_t *newest(Grouper *g, GroupKind kind, const Type *domain, const Re
     return tg_map_put(&g->by_shape, &key, sizeof key, NULL);
 }
 
-/* The newest group with the same loops, if it reads the same memory: kernels side by side. */
+/* Nothing stands between: in a chain of one shape the node's other operands follow. Updates of unlike parameters stay apart, so
+   that layers share kernels. */
+static bool follows_on(const Grouper *g, uint32_t index) {
+    return g->out->step[g->out->groups.at[index].members.at[0]] == g->out->steps && g->func->kind != FUNC_TAIL &&
+           g->func->kind != FUNC_INIT;
+}
+
+/* The newest group with the same loops, if it reads the same memory or is the last so far: kernels side by side. */
 static uint32_t find_beside(Grouper *g, NodeId id, const Node *node, GroupKind kind, const Type *domain,
                             const Reduction *reduction) {
     uint64_t last = *newest(g, kind, domain, reduction);
     if (last == 0 || accepts(g, (uint32_t)last - 1, id, node, reduction) != JOINS)
         return UINT32_MAX;
-    if (kind != GROUP_COLUMN && !shares_reads(g, node, &g->out->groups.at[last - 1]))
+    if (kind != GROUP_COLUMN && !follows_on(g, (uint32_t)last - 1) &&
+        !shares_reads(g, node, &g->out->groups.at[last - 1]))
         return UINT32_MAX;
     return tg_rewrite(g->context, "beside", node->locs) ? (uint32_t)last - 1 : UINT32_MAX;
 }
@@ -359,6 +387,17 @@ static uint32_t find_group(Grouper *g, NodeId id, const Node *node, GroupKind ki
         refused = home;
     }
     return find_beside(g, id, node, kind, domain, reduction);
+}
+
+/* A node over a member of a group that can hold it is better a member too: what reads it may follow it there. */
+static bool joins_operand(const Grouper *g, NodeId id, const Node *node) {
+    Reduction none = {0};
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        NodeId operand = tg_operand(g->func, node, i);
+        if (g->out->place[operand] == PLACE_GROUP && accepts(g, g->out->group[operand], id, node, &none) == JOINS)
+            return true;
+    }
+    return false;
 }
 
 static void place_member(Grouper *g, NodeId id, const Node *node) {
@@ -396,8 +435,10 @@ static void place(Grouper *g, NodeId id) {
             *where = PLACE_MEMORY;
         else if (g->memory[id])
             place_member(g, id, node);
-        else
+        else {
             *where = PLACE_INLINE;
+            g->rests[id] = true;
+        }
         break;
     case FUSE_view:
         if (node->op == OP_reshape || (!g->memory[id] && g->fuse) || is_written_order(g, node))
@@ -412,9 +453,10 @@ static void place(Grouper *g, NodeId id) {
         g->library[g->out->step[id]] = true;
         break;
     case FUSE_point:
-        if (g->fuse && !g->memory[id] && may_inline(g, node)) {
+        if (g->fuse && !g->memory[id] && may_inline(g, node) && !joins_operand(g, id, node)) {
             *where = PLACE_INLINE;
-            g->ready[id] = latest(g, node);
+            g->rests[id] = true;
+            g->ready[id] = latest(g, node) + reads_group(g, node);
             for (uint32_t i = 0; i < node->operand_count; i++)
                 g->inlined[id] += g->inlined[tg_operand(g->func, node, i)];
             g->inlined[id] += type_of(g, id)->rank > 0 || g->ready[id] > 0;
@@ -478,11 +520,13 @@ Grouping tg_group(PassContext *context, const Graph *graph, const Func *func) {
         .group = TG_ALLOC(arena, uint32_t, count),
         .step = TG_ALLOC(arena, uint32_t, count),
         .output = TG_ALLOC(arena, bool, count),
+        .again = TG_ALLOC(arena, bool, count),
     };
     Grouper g = {
         .context = context, .arena = arena, .graph = graph, .func = func, .fuse = context->fuse, .out = &out,
         .readers = TG_ALLOC(arena, uint32_t, count), .needed = TG_ALLOC(arena, bool, count), .memory = TG_ALLOC(arena, bool, count),
         .ready = TG_ALLOC(arena, uint32_t, count), .home = TG_ALLOC(arena, uint32_t, count),
+        .rests = TG_ALLOC(arena, bool, count),
         .inlined = TG_ALLOC(arena, uint32_t, count), .library = TG_ALLOC(arena, bool, count + 1),
         .by_shape = tg_map(arena),
     };
@@ -491,6 +535,8 @@ Grouping tg_group(PassContext *context, const Graph *graph, const Func *func) {
         if (g.needed[id])
             place(&g, id);
     mark_outputs(&g);
+    if (context->fuse)
+        tg_group_replay(context, graph, func, g.memory, &out);
     if (tg_says_missed(context))
         miss_libraries(&g);
     return out;

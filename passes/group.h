@@ -32,9 +32,15 @@ typedef struct Grouping {
     uint32_t *step; /* members, library nodes: position in the function's order of kernels and calls, from 1; others: of the
                        latest thing that they read */
     bool *output;   /* members that something outside their group reads */
+    bool *again;    /* members that other groups compute again instead of reading: see replay.c */
     Vec(Group) groups;
     uint32_t steps;
 } Grouping;
+
+/* Finds the members that are cheaper to compute again than to store; `memory`: per node, must be in memory. (replay.c) */
+void tg_group_replay(PassContext *context, const Graph *graph, const Func *func, const bool *memory, Grouping *grouping);
+/* One operation an element, or none. */
+bool tg_is_cheap(uint16_t op);
 
 /* By context->fuse; every join is a rewrite (passes/rewrite.h). */
 Grouping tg_group(PassContext *context, const Graph *graph, const Func *func);
