@@ -19,7 +19,7 @@ static const char model_text[] =
     "  scalar $lr computed nan\n"
     "  setting \"batch\" value=\"32\" origin=\"digits.tg:39\" runtime\n"
     "  setting \"seed\"\n"
-    "  train batch=32 micro=16 lanes=2 steps=0 epochs=30 clip_norm=1.5 clip_scalar=1 seed=18446744073709551615 "
+    "  train batch=32 micro=16 lanes=2 steps=0 epochs=30 validate_every=250 clip_norm=1.5 clip_scalar=1 seed=18446744073709551615 "
     "loss=\"loss\" shuffle\n"
     "  data train \"Digits\" split=\"train\" runs {\n"
     "    field \"image\" : u8[B, 8, 8] reader=\"idx\" path=\"data/x.idx.gz\" loc(0:9:3-8)\n"

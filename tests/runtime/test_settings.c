@@ -65,7 +65,7 @@ static void refused(Scratch *scratch) {
         const char *text, *why;
     } cases[] = {
         {"hidden=64", "'hidden' needs recompiling: tgc compile --set hidden=64 digits.tg"},
-        {"hidden=64", "a program can set optimizer.lr.peak, epochs, steps, seed, shuffle"},
+        {"hidden=64", "a program can set optimizer.lr.peak, epochs, steps, validate_every, seed, shuffle"},
         {"optimizer.lr.peek=1", "did you mean 'optimizer.lr.peak'?"},
         {"optimizer.lr.peak=fast", "'fast' is not a number"},
         {"optimizer.lr.peak=", "'' is not a number"},
