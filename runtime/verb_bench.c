@@ -1,7 +1,8 @@
+#include "ir/base/file.h"
 #include "runtime/session.h"
 
 #include <stdlib.h>
-#include <sys/resource.h>
+#include <string.h>
 
 enum { WARM_STEPS = 20, DEFAULT_STEPS = 1000 };
 
@@ -13,6 +14,17 @@ static int by_value(const void *a, const void *b) {
 static double median(double *values, int64_t count) {
     qsort(values, (size_t)count, sizeof *values, by_value);
     return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+/* The most memory that this program has had; getrusage would count what the process was before `exec`, a compiler perhaps. */
+static Status peak_bytes(Session *session, double *bytes) {
+    static const char key[] = "VmHWM:";
+    char *text;
+    size_t length;
+    TG_TRY(tg_file_read(session->arena, "/proc/self/status", &text, &length, &session->why));
+    const char *line = strstr(text, key);
+    *bytes = line ? 1024.0 * strtod(line + strlen(key), NULL) : 0;
+    return TG_OK;
 }
 
 Status tg_verb_bench(Session *session) {
@@ -44,9 +56,8 @@ Status tg_verb_bench(Session *session) {
         seconds += middle - begin;
     }
     double step_ms = 1e3 * median(step_times, steps), floor_ms = 1e3 * median(floor_times, steps);
-    struct rusage usage;
-    (void)getrusage(RUSAGE_SELF, &usage);
-    double peak = 1024.0 * (double)usage.ru_maxrss;
+    double peak;
+    TG_TRY(peak_bytes(session, &peak));
     int threads = tg_exec_threads(session->exec);
     if (session->options->value[OPT_JSON] != NULL)
         return tg_session_print_json(
