@@ -26,7 +26,7 @@ typedef struct Grouper {
     uint32_t *home;    /* inlined views of a group's row scalars: 1 + the group */
     bool *rests;       /* inlined nodes: made of nothing but leaves and what is in memory */
     uint32_t *inlined; /* ops that an inlined node repeats */
-    bool *library;     /* per step: a library call */
+    uint32_t *library; /* per step: the latest step up to it that is a library call */
     Map by_shape;      /* of ROWS and COLUMN groups: the newest group + 1 */
 } Grouper;
 
@@ -306,7 +306,7 @@ static Refusal accepts(const Grouper *g, uint32_t index, NodeId id, const Node *
     const Group *group = &g->out->groups.at[index];
     uint32_t ready = latest(g, node);
     if (ready > 2 * g->out->step[group->members.at[0]])
-        return g->library[ready / 2] ? REFUSED_LIBRARY : REFUSED_LATER;
+        return g->library[ready / 2] > g->out->step[group->members.at[0]] ? REFUSED_LIBRARY : REFUSED_LATER;
     if (group->members.count >= MOST_MEMBERS)
         return REFUSED_MEMBERS;
     if (group->reads.count + node->operand_count > MOST_READS)
@@ -323,9 +323,10 @@ static Refusal accepts(const Grouper *g, uint32_t index, NodeId id, const Node *
 static void miss(const Grouper *g, const Node *node, const Node *other, Refusal refusal) {
     if (!tg_says_missed(g->context))
         return;
-    const char *text = tg_arena_printf(g->arena, "%s stays out of the kernel of %s: %s", tg_op((Op)node->op)->name,
-                                       tg_op((Op)other->op)->name, refusal_text(refusal));
-    tg_pass_missed(g->context, node->locs, text);
+    const char *format = refusal == REFUSED_CALL ? "%s and %s are no kernel together: %s" : "%s stays out of the kernel of %s: %s";
+    Str text = tg_str(g->arena);
+    tg_str_printf(&text, format, tg_op((Op)node->op)->name, tg_op((Op)other->op)->name, refusal_text(refusal));
+    tg_pass_missed(g->context, node->locs, text.text);
 }
 
 static void miss_group(const Grouper *g, const Node *node, uint32_t index, Refusal refusal) {
@@ -413,6 +414,7 @@ static void place_member(Grouper *g, NodeId id, const Node *node) {
         if (kind != GROUP_ALONE)
             *newest(g, kind, domain, &reduction) = 1 + index;
         out->step[id] = ++out->steps;
+        g->library[out->steps] = g->library[out->steps - 1];
     }
     Group *group = &out->groups.at[index];
     if (group->members.count)
@@ -450,7 +452,7 @@ static void place(Grouper *g, NodeId id) {
         *where = PLACE_LIBRARY;
         g->out->step[id] = ++g->out->steps;
         g->ready[id] = 2 * g->out->step[id];
-        g->library[g->out->step[id]] = true;
+        g->library[g->out->step[id]] = g->out->step[id];
         break;
     case FUSE_point:
         if (g->fuse && !g->memory[id] && may_inline(g, node) && !joins_operand(g, id, node)) {
@@ -527,7 +529,7 @@ Grouping tg_group(PassContext *context, const Graph *graph, const Func *func) {
         .readers = TG_ALLOC(arena, uint32_t, count), .needed = TG_ALLOC(arena, bool, count), .memory = TG_ALLOC(arena, bool, count),
         .ready = TG_ALLOC(arena, uint32_t, count), .home = TG_ALLOC(arena, uint32_t, count),
         .rests = TG_ALLOC(arena, bool, count),
-        .inlined = TG_ALLOC(arena, uint32_t, count), .library = TG_ALLOC(arena, bool, count + 1),
+        .inlined = TG_ALLOC(arena, uint32_t, count), .library = TG_ALLOC(arena, uint32_t, count + 1),
         .by_shape = tg_map(arena),
     };
     mark_memory(&g);
