@@ -177,8 +177,6 @@ static void seal(char *plan, size_t bytes) {
     memcpy(plan + PLAN_HEAD_BYTES, &length, 8);
 }
 
-/* Every byte of a plan with a valid hash set to several values: refused with a reason, or a plan that prints and can be
-   written again. */
 /* Is a plan refused that holds `value` at byte `at`? If not, it can be printed and written. */
 static bool is_refused(const Str *plan_text, size_t at, unsigned char value) {
     Arena scratch;
@@ -202,6 +200,8 @@ static bool is_refused(const Str *plan_text, size_t at, unsigned char value) {
     return refused;
 }
 
+/* Every byte of a plan with a valid hash set to several values: refused with a reason, or a plan that prints and can be
+   written again. */
 static void damaged_bodies(Arena *arena) {
     static const unsigned char values[] = {0, 1, 2, 0x7f, 0x80, 0xff};
     Str out = written(arena, small_plan(arena));
