@@ -112,6 +112,12 @@ static Status emit(Pipeline *p, const char *stage) {
 Status command_compile(Pipeline *p) {
     if (p->cli->value[CLI_EMIT])
         return emit(p, p->cli->value[CLI_EMIT]);
+    if (p->cli->value[CLI_BUNDLE])
+        return bundle_write(p);
+    if (p->cli->value[CLI_BUNDLE_DATA]) {
+        tg_error(p->diags, (Loc){0}, "--bundle-data adds the data to a bundle: name its folder with --bundle=DIR");
+        return TG_USAGE;
+    }
     const char *output = p->cli->value[CLI_OUTPUT];
     if (output == NULL)
         output = pipeline_base_name(p);

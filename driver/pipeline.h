@@ -51,6 +51,7 @@ TG_CHECKED Status command_run(Pipeline *p); /* train, eval, predict, info, bench
 TG_CHECKED Status command_new(Pipeline *p);
 TG_CHECKED Status command_completion(Pipeline *p);
 TG_CHECKED Status command_man(Pipeline *p);
+TG_CHECKED Status bundle_write(Pipeline *p); /* --bundle */
 /* `path` NULL or "-": standard output. */
 TG_CHECKED Status write_text(Pipeline *p, const char *path, const Str *text);
 /* Names of --emit; NULL behind the last. */

@@ -1,4 +1,5 @@
 #include "runtime/data.h"
+#include "runtime/folder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,15 @@ DataRoot tg_data_root(const char *option, const TgPlan *plan) {
     return (DataRoot){plan->source_directory, "the folder of the .tg file"};
 }
 
+static DataRoot beside_program(Arena *arena) {
+    enum { LONGEST_PATH = 4096 };
+    char *path = TG_ALLOC(arena, char, LONGEST_PATH);
+    return (DataRoot){tg_program_folder(path, LONGEST_PATH) ? path : ".", "the program's folder"};
+}
+
 void tg_data_files_init(DataFiles *files, Arena *arena, const TgPlan *plan, DataRoot root) {
+    if (strcmp(root.path, PLAN_BESIDE_PROGRAM) == 0)
+        root = beside_program(arena);
     *files = (DataFiles){
         .arena = arena, .plan = plan, .root = root, .arrays = TG_ALLOC(arena, DataArray, plan->field_count)};
 }

@@ -28,6 +28,7 @@ os.makedirs(config.test_exec_root, exist_ok=True)
 config.environment["PATH"] = llvm_tools() + os.pathsep + os.environ.get("PATH", "")
 config.substitutions += [
     ("%tgc", os.path.join(build, "bin", "tgc")),
+    ("%build", build),
     ("%python", sys.executable),
     ("%models", os.path.join(root, "models")),
 ]

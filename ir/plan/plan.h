@@ -138,6 +138,9 @@ typedef struct PlanSetting {
     bool runtime;
 } PlanSetting;
 
+/* As a source_directory: the folder that the program lies in, wherever that is. */
+#define PLAN_BESIDE_PROGRAM "$ORIGIN"
+
 typedef struct TgPlan {
     int64_t arena_bytes;      /* all buffers; the highest byte that a run touches is below it */
     int64_t persistent_bytes; /* of them: parameters, states, optimizer */
@@ -158,7 +161,8 @@ typedef struct TgPlan {
     int64_t batch, micro, lanes, steps_wanted, epochs, validate_every;
     bool shuffle;
     uint64_t seed;
-    const char *source_path, *source_directory; /* of the .tg file; data paths are relative to the directory */
+    const char *source_path, *source_directory; /* of the .tg file; data paths are relative to the directory, which may be
+                                                   PLAN_BESIDE_PROGRAM */
     const char *model_text;   /* graph@step as text: what `tgc replay` compiles unfused */
     const char *loss;         /* field that is minimised */
     const char *clip_setting; /* "" or the setting that holds clip_norm */

@@ -1,4 +1,5 @@
 #include "runtime/cpu/cpu.h"
+#include "runtime/folder.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -19,21 +20,9 @@ static bool open_in(CpuDevice *device, const char *directory, char *error, size_
     return device->plugin != NULL;
 }
 
-static bool program_directory(char *path) {
-    ssize_t length = readlink("/proc/self/exe", path, PATH_BYTES - 1);
-    if (length <= 0)
-        return false;
-    path[length] = 0;
-    char *slash = strrchr(path, '/');
-    if (!slash)
-        return false;
-    *slash = 0;
-    return true;
-}
-
 static Status open_plugin(CpuDevice *device) {
     char own[PATH_BYTES], error[512] = "";
-    const char *directories[] = {program_directory(own) ? own : NULL, device->options.directories[0],
+    const char *directories[] = {tg_program_folder(own, sizeof own) ? own : NULL, device->options.directories[0],
                                  device->options.directories[1]};
     char looked[512] = "";
     for (size_t i = 0; i < sizeof directories / sizeof *directories && !device->plugin; i++)
