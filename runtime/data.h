@@ -37,6 +37,11 @@ const DataWords *tg_data_words(const DataVocabulary *vocabulary, const char *nam
 const DataWords *tg_data_words_add(Arena *arena, DataVocabulary *vocabulary, const char *name, const char *origin,
                                    const char **words, int64_t count);
 int64_t tg_data_word_place(const DataWords *words, const char *word); /* -1: not in it */
+/* As notes of a file of tensors, and back: words that are known already must be the same (TG_MODEL). */
+struct TensorFile;
+void tg_data_words_note(Arena *arena, const DataVocabulary *vocabulary, struct TensorFile *file);
+TG_CHECKED Status tg_data_words_take(Arena *arena, DataVocabulary *vocabulary, const struct TensorFile *file,
+                                     const char **why);
 /* Bytes of the UTF-8 character that `at` begins with, 0 if it is none. */
 int tg_utf8_length(const unsigned char *at, const unsigned char *end);
 

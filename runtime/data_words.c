@@ -1,6 +1,8 @@
 /* Vocabularies: what numbers stand for where a file holds words. */
 #include "runtime/data.h"
+#include "runtime/safetensors.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,4 +56,72 @@ const char *tg_data_option(Arena *arena, const DataRequest *request, const char 
         line += all + (line[all] == '\n');
     }
     return NULL;
+}
+
+static const char note_prefix[] = "words.";
+
+void tg_data_words_note(Arena *arena, const DataVocabulary *vocabulary, TensorFile *file) {
+    for (uint32_t i = 0; i < vocabulary->fields.count; i++) {
+        const DataWords *words = &vocabulary->fields.at[i];
+        json_t *list = json_array();
+        for (uint32_t w = 0; w < words->count; w++)
+            json_array_append_new(list, json_string(words->at[w]));
+        char *text = words->count > 0 ? json_dumps(list, JSON_COMPACT) : NULL;
+        json_decref(list);
+        if (text == NULL)
+            continue;
+        tg_push(arena, &file->notes, (TensorNote){tg_arena_printf(arena, "%s%s", note_prefix, words->name),
+                                                  tg_arena_str(arena, text, strlen(text))});
+        free(text);
+    }
+}
+
+static bool parse_words(Arena *arena, const char *text, const char ***words, uint32_t *count) {
+    json_t *list = json_loads(text, 0, NULL);
+    *count = (uint32_t)json_array_size(list);
+    *words = TG_ALLOC(arena, const char *, *count + 1);
+    bool good = json_is_array(list) && *count > 0;
+    for (uint32_t i = 0; good && i < *count; i++) {
+        const char *word = json_string_value(json_array_get(list, i));
+        good = word != NULL && (i == 0 || strcmp((*words)[i - 1], word) < 0);
+        if (good)
+            (*words)[i] = tg_arena_str(arena, word, strlen(word));
+    }
+    json_decref(list);
+    return good;
+}
+
+/* The first word that one of the lists lacks. */
+static const char *odd_word(const DataWords *known, const char *const *words, uint32_t count) {
+    for (uint32_t i = 0; i < known->count || i < count; i++)
+        if (i >= known->count || i >= count || strcmp(known->at[i], words[i]) != 0)
+            return i >= count || (i < known->count && strcmp(known->at[i], words[i]) < 0) ? known->at[i] : words[i];
+    return NULL;
+}
+
+Status tg_data_words_take(Arena *arena, DataVocabulary *vocabulary, const TensorFile *file, const char **why) {
+    for (uint32_t i = 0; i < file->notes.count; i++) {
+        const TensorNote *note = &file->notes.at[i];
+        if (strncmp(note->name, note_prefix, strlen(note_prefix)) != 0)
+            continue;
+        const char *name = note->name + strlen(note_prefix), **words = NULL;
+        uint32_t count = 0;
+        if (!parse_words(arena, note->text, &words, &count)) {
+            *why = tg_arena_printf(arena, "%s: its metadata '%s' is no list of sorted words", file->path, note->name);
+            return TG_MODEL;
+        }
+        const DataWords *known = tg_data_words(vocabulary, name);
+        if (known == NULL) {
+            (void)tg_data_words_add(arena, vocabulary, name, file->path, words, count);
+            continue;
+        }
+        const char *odd = odd_word(known, words, count);
+        if (odd == NULL)
+            continue;
+        *why = tg_arena_printf(arena, "%s: it was trained with other words for '%s' than those of %s: '%.40s' is not in "
+                                      "both",
+                               file->path, name, known->origin, odd);
+        return TG_MODEL;
+    }
+    return TG_OK;
 }

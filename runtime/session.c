@@ -127,7 +127,8 @@ Status tg_session_load_weights(Session *session) {
     const char *path = session->options->value[OPT_WEIGHTS];
     if (path == NULL)
         path = tg_arena_printf(session->arena, "%s/weights.safetensors", tg_session_run_folder(session));
-    Status status = tg_weights_load(session->exec, session->plan, session->arena, path, &session->why);
+    Status status = tg_weights_load(session->exec, session->plan, session->arena, &session->files.vocabulary, path,
+                                    &session->why);
     if (status == TG_IO && session->options->value[OPT_WEIGHTS] == NULL)
         return tg_session_fail(session, TG_IO, "%s; '%s train' makes it, --weights FILE names another", session->why,
                                session->name);

@@ -92,7 +92,8 @@ static Status validate(Training *training) {
     if (!keep)
         return TG_OK;
     training->best_step = training->done;
-    return tg_weights_save(training->session->exec, training->session->plan, training->session->arena, training->best,
+    return tg_weights_save(training->session->exec, training->session->plan, training->session->arena,
+                           &training->session->files.vocabulary, training->best,
                            &training->session->why);
 }
 
@@ -232,7 +233,8 @@ static Status open_state(Training *training) {
     if (options->value[OPT_INIT] != NULL && options->value[OPT_RESUME] != NULL)
         return tg_session_fail(session, TG_USAGE, "--init and --resume both say what to begin with: give one");
     if (options->value[OPT_INIT] != NULL)
-        return tg_weights_load(session->exec, session->plan, session->arena, options->value[OPT_INIT], &session->why);
+        return tg_weights_load(session->exec, session->plan, session->arena, &session->files.vocabulary,
+                               options->value[OPT_INIT], &session->why);
     return options->value[OPT_RESUME] != NULL ? resume(training, options->value[OPT_RESUME]) : TG_OK;
 }
 

@@ -7,8 +7,8 @@ Status tg_verb_eval(Session *session) {
         return tg_session_fail(session, TG_MODEL, "%s has no train { } block, so there is nothing to evaluate",
                                session->plan->source_path);
     TG_TRY(tg_session_start(session));
+    TG_TRY(tg_session_load_weights(session)); /* the words of its data first */
     TG_TRY(tg_session_eval_set(session, &set));
-    TG_TRY(tg_session_load_weights(session));
     TG_TRY(tg_loop_open(loop, session->arena, session->plan, session->exec, NULL, &set, &session->why));
     double begin = tg_seconds();
     tg_loop_evaluate(loop, &set);

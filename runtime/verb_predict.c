@@ -215,8 +215,8 @@ Status tg_verb_predict(Session *session) {
     TG_TRY(tg_options_count(session->arena, options, OPT_RECORDS, 1, INT64_MAX, &records, &session->why));
     TG_TRY(choose_export(session, &export, &inputs_from));
     TG_TRY(tg_session_start(session));
+    TG_TRY(tg_session_load_weights(session)); /* the words of its data first */
     TG_TRY(open_inputs(session, &export, inputs_from, &result));
-    TG_TRY(tg_session_load_weights(session));
     int64_t all = result.inputs.set.count;
     if (options->value[OPT_RECORDS] == NULL && !to_json && !to_file)
         records = to_drawing ? 1 : SHOWN_RECORDS;

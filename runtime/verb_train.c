@@ -52,7 +52,8 @@ static void open_lists(Training *training) {
 static Status finish(Training *training, json_t *result) {
     Session *session = training->session;
     const char *manifest = tg_arena_printf(session->arena, "%s/manifest.json", training->folder);
-    TG_TRY(tg_weights_save(session->exec, session->plan, session->arena, training->weights, &session->why));
+    TG_TRY(tg_weights_save(session->exec, session->plan, session->arena, &session->files.vocabulary, training->weights,
+                           &session->why));
     TG_TRY(tg_manifest_write(session, manifest, result));
     if (training->history == NULL) {
         print_result(training);

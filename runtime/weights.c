@@ -1,5 +1,4 @@
 #include "runtime/weights.h"
-#include "runtime/data.h"
 
 #include <string.h>
 
@@ -20,19 +19,22 @@ void tg_weights_gather(TgExec *exec, const TgPlan *plan, Arena *arena, unsigned 
     }
 }
 
-static Status save(TgExec *exec, const TgPlan *plan, Arena *arena, const char *path, const char **why) {
+static Status save(TgExec *exec, const TgPlan *plan, Arena *arena, const DataVocabulary *words, const char *path,
+                   const char **why) {
     TensorFile file = {0};
+    tg_data_words_note(arena, words, &file);
     tg_weights_gather(exec, plan, arena, SAVED_CLASSES, &file);
     return tg_tensors_write(arena, path, &file, why);
 }
 
-Status tg_weights_save(TgExec *exec, const TgPlan *plan, Arena *arena, const char *path, const char **why) {
+Status tg_weights_save(TgExec *exec, const TgPlan *plan, Arena *arena, const DataVocabulary *words, const char *path,
+                       const char **why) {
     Arena own; /* a run may save many times */
     tg_arena_init(&own, arena->host);
     const char *text = NULL;
     Status status = TG_MEMORY;
     if (setjmp(own.guard) == 0)
-        status = save(exec, plan, &own, path, &text);
+        status = save(exec, plan, &own, words, path, &text);
     if (text != NULL)
         *why = tg_arena_str(arena, text, strlen(text));
     tg_arena_deinit(&own);
@@ -104,12 +106,14 @@ static void take_tensors(TgExec *exec, const TgPlan *plan, const Tensor *const *
             memcpy(tg_exec_address(exec, i, 0), found[i]->values, found[i]->bytes);
 }
 
-Status tg_weights_load(TgExec *exec, const TgPlan *plan, Arena *arena, const char *path, const char **why) {
+Status tg_weights_load(TgExec *exec, const TgPlan *plan, Arena *arena, DataVocabulary *words, const char *path,
+                       const char **why) {
     TensorFile file;
     TG_TRY(tg_tensors_read(arena, path, &file, why));
     TG_TRY(check_known(arena, plan, &file, why));
     const Tensor **found = TG_ALLOC(arena, const Tensor *, plan->buffer_count);
     TG_TRY(find_tensors(plan, arena, &file, SAVED_CLASSES, 1 << PLAN_PARAM, found, why));
+    TG_TRY(tg_data_words_take(arena, words, &file, why));
     take_tensors(exec, plan, found);
     return TG_OK;
 }
