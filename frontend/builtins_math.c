@@ -244,6 +244,52 @@ Value builtin_linear(Lower *l, Env *env, const Ast *call, Value *arguments, int 
                         &names);
 }
 
+/* bool [..., T, S]: where both tokens have the same number in `segments` [..., T]. */
+static Value same_segment(Lower *l, const Ast *call, Value segments, const Type *mask) {
+    Type rows = *mask;
+    rows.rank--;
+    if (!lower_is_tensor(segments) || !tg_is_integer(lower_type(l, segments)->dtype)) {
+        return lower_fail(l, call->loc, "'segments' numbers the tokens' parts with integers, not %s",
+                          lower_show(l, segments));
+    }
+    rows.dtype = lower_type(l, segments)->dtype;
+    if (!tg_dim_equal(mask->dims[rows.rank - 1u], mask->dims[rows.rank]))
+        return lower_fail(l, call->loc, "'segments' are for as many keys as queries; give a 'mask'");
+    Type down = *mask, along = *mask;
+    down.dtype = along.dtype = rows.dtype;
+    down.dims[rows.rank] = along.dims[rows.rank - 1u] = (Dim){1, false};
+    NodeId numbers = lower_filled(l, call, segments, &rows);
+    if (!numbers)
+        return lower_error_value();
+    Value query = lower_tensor(l, lower_reshape(l, call, numbers, &down), NULL);
+    return lower_binary(l, call, OP_eq, query, lower_tensor(l, lower_reshape(l, call, numbers, &along), NULL));
+}
+
+/* The operand of attention that `mask` and `segments` make together. */
+static NodeId visible_keys(Lower *l, const Ast *call, const Value *arguments) {
+    const Type *query = lower_type(l, arguments[0]);
+    Type mask = {.dtype = DT_BOOL}, key = *lower_type(l, arguments[1]);
+    if (key.rank != query->rank) {
+        lower_fail(l, call->loc, "'attention' of %s and %s", lower_show(l, arguments[0]), lower_show(l, arguments[1]));
+        return 0;
+    }
+    for (uint32_t i = 0; i + 3u < query->rank; i++)
+        mask.dims[mask.rank++] = query->dims[i];
+    mask.dims[mask.rank++] = query->dims[query->rank - 2];
+    mask.dims[mask.rank++] = key.dims[key.rank - 2];
+    Value visible = arguments[5], segment = arguments[6];
+    if (segment.kind != VAL_NONE)
+        segment = same_segment(l, call, segment, &mask);
+    if (lower_is_error(segment))
+        return 0;
+    NodeId nodes[2] = {0};
+    if (visible.kind != VAL_NONE && !(nodes[0] = lower_filled(l, call, visible, &mask)))
+        return 0;
+    if (segment.kind != VAL_NONE && !(nodes[1] = lower_filled(l, call, segment, &mask)))
+        return 0;
+    return nodes[0] && nodes[1] ? lower_emit(l, call, OP_and, NULL, nodes, 2, 0) : nodes[0] ? nodes[0] : nodes[1];
+}
+
 Value builtin_attention(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
     (void)env, (void)detail;
     for (int i = 0; i < 3; i++)
@@ -264,17 +310,8 @@ Value builtin_attention(Lower *l, Env *env, const Ast *call, Value *arguments, i
     int64_t causal = arguments[3].kind == VAL_BOOL && arguments[3].truth;
     Attr attr = {.list = {{&causal, 1}}, .number = lower_number(scale)};
     NodeId operands[4] = {arguments[0].tensor->node, arguments[1].tensor->node, arguments[2].tensor->node};
-    bool masked = arguments[5].kind != VAL_NONE;
-    if (masked) {
-        Type mask = {.dtype = DT_BOOL}, key = *lower_type(l, arguments[1]);
-        if (key.rank != query->rank)
-            return lower_fail(l, call->loc, "'attention' of %s and %s", lower_show(l, arguments[0]),
-                              lower_show(l, arguments[1]));
-        for (uint32_t i = 0; i + 3u < query->rank; i++)
-            mask.dims[mask.rank++] = query->dims[i];
-        mask.dims[mask.rank++] = query->dims[query->rank - 2];
-        mask.dims[mask.rank++] = key.dims[key.rank - 2];
-        operands[3] = lower_filled(l, call, arguments[5], &mask);
-    }
+    bool masked = arguments[5].kind != VAL_NONE || arguments[6].kind != VAL_NONE;
+    if (masked && !(operands[3] = visible_keys(l, call, arguments)))
+        return lower_error_value();
     return lower_tensor(l, lower_emit(l, call, OP_attention, &attr, operands, masked ? 4 : 3, 0), arguments[0].tensor);
 }

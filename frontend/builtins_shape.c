@@ -93,17 +93,32 @@ Value builtin_transpose(Lower *l, Env *env, const Ast *call, Value *arguments, i
     return lower_tensor(l, lower_emit(l, call, OP_transpose, &attr, &x.tensor->node, 1, 0), &names);
 }
 
-Value builtin_rearrange(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
-    (void)detail;
+static const Ast *pattern_of(const Ast *call) {
     const Ast *pattern = NULL;
     for (uint32_t i = 1; i < call->kid_count; i++)
         if (call->kid[i]->kind == AST_PATTERN)
             pattern = call->kid[i];
+    return pattern;
+}
+
+Value builtin_rearrange(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
+    (void)detail;
+    const Ast *pattern = pattern_of(call);
     if (!pattern)
         return lower_fail(l, call->loc, "'rearrange' takes a pattern: rearrange(x, [B, T, (H, D)] -> [B, H, T, D])");
     if (!lower_as_tensor(l, call, &arguments[0], "rearrange"))
         return lower_error_value();
     return lower_rearrange(l, env, call, arguments[0], pattern);
+}
+
+Value builtin_einsum(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
+    (void)detail;
+    const Ast *pattern = pattern_of(call);
+    if (!pattern || arguments[0].kind != VAL_LIST || !arguments[0].list->count)
+        return lower_fail(
+            l, call->loc,
+            "'einsum' takes a list of tensors and a pattern: einsum([x, w], [[B, T, C], [C, D]] -> [B, T, D])");
+    return lower_einsum(l, env, call, arguments[0].list, pattern);
 }
 
 Value builtin_broadcast(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {

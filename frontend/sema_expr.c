@@ -97,7 +97,7 @@ static void check_mark(Sema *s, const Ast *ast) {
 static void bind_pattern(Sema *s, const Ast *side) {
     for (uint32_t i = 0; i < side->kid_count; i++) {
         const Ast *kid = side->kid[i];
-        if (kid->kind == AST_TUPLE)
+        if (kid->kind == AST_TUPLE || kid->kind == AST_LIST) /* a list: of an operand of einsum */
             bind_pattern(s, kid);
         else if (kid->kind == AST_NAME && sema_find(s, kid->name) == NULL)
             sema_push(s, SYM_DIMENSION, kid->name, kid->loc, kid);

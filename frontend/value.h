@@ -326,6 +326,8 @@ NodeId lower_dot(Lower *l, const Ast *at, NodeId x, NodeId y, const int64_t *bat
 
 Value lower_index(Lower *l, Env *env, const Ast *ast);
 Value lower_rearrange(Lower *l, Env *env, const Ast *call, Value x, const Ast *pattern);
+/* (lower_einsum.c) */
+Value lower_einsum(Lower *l, Env *env, const Ast *call, const ListValue *operands, const Ast *pattern);
 NodeId lower_reshape(Lower *l, const Ast *at, NodeId x, const Type *shape);
 
 /* ---- modules (lower_module.c) ---- */
