@@ -4,11 +4,39 @@
 
 enum { MOST_PLACES = 8 };
 
+/* Index by name of the first `known` entries of a list that grows at its end. */
+typedef struct NameIndex {
+    Map ids;
+    uint32_t known;
+} NameIndex;
+
+static NameIndex *name_index(Arena *arena) {
+    NameIndex *index = TG_ALLOC(arena, NameIndex, 1);
+    index->ids = tg_map(arena);
+    return index;
+}
+
+/* The first of a name counts. */
+static void add_name(NameIndex *index, const char *name) {
+    bool is_new;
+    uint64_t *id = tg_map_put(&index->ids, name, strlen(name), &is_new);
+    if (is_new)
+        *id = index->known;
+    index->known++;
+}
+
+static int32_t find_name(const NameIndex *index, const char *name) {
+    const uint64_t *id = tg_map_find(&index->ids, name, strlen(name));
+    return id ? (int32_t)*id : -1;
+}
+
 Graph *tg_graph_new(Arena *arena, const Sources *sources, Level level) {
     Graph *graph = TG_ALLOC(arena, Graph, 1);
     *graph = (Graph){.arena = arena, .sources = sources, .level = level};
     tg_types_init(&graph->types, arena);
     graph->training.clip_scalar = -1;
+    graph->buffer_names = name_index(arena);
+    graph->scalar_names = name_index(arena);
     graph->strings = TG_ALLOC(arena, Map, 1);
     *graph->strings = tg_map(arena);
     tg_push(arena, &graph->loc_items, (Loc){0});
@@ -31,6 +59,8 @@ Graph *tg_graph_like(Arena *arena, const Graph *graph, Level level) {
         .path = graph->path,
         .training = graph->training,
         .strings = graph->strings,
+        .buffer_names = name_index(arena),
+        .scalar_names = name_index(arena),
     };
     tg_types_init(&like->types, arena);
     for (TypeId id = 1; id < graph->types.all.count; id++)
@@ -73,17 +103,15 @@ const char *tg_intern(Graph *graph, const char *text) {
 }
 
 int32_t tg_buffer_find(const Graph *graph, const char *name) {
-    for (uint32_t i = 0; i < graph->buffers.count; i++)
-        if (strcmp(graph->buffers.at[i].name, name) == 0)
-            return (int32_t)i;
-    return -1;
+    while (graph->buffer_names->known < graph->buffers.count)
+        add_name(graph->buffer_names, graph->buffers.at[graph->buffer_names->known].name);
+    return find_name(graph->buffer_names, name);
 }
 
 int32_t tg_scalar_find(const Graph *graph, const char *name) {
-    for (uint32_t i = 0; i < graph->scalars.count; i++)
-        if (strcmp(graph->scalars.at[i].name, name) == 0)
-            return (int32_t)i;
-    return -1;
+    while (graph->scalar_names->known < graph->scalars.count)
+        add_name(graph->scalar_names, graph->scalars.at[graph->scalar_names->known].name);
+    return find_name(graph->scalar_names, name);
 }
 
 uint32_t tg_buffer_add(Graph *graph, Buffer buffer) {

@@ -220,6 +220,7 @@ typedef struct Graph {
     Training training;
     Vec(Loc) loc_items;  /* sets of places as chains: a LocsId is the index of the first, loc_next of the others; 0 ends */
     Vec(uint32_t) loc_next;
+    struct NameIndex *buffer_names, *scalar_names; /* by name, brought up to date when something is looked for */
     Map *strings; /* interned names: equal text is one pointer, also between a graph and those made like it */
 } Graph;
 

@@ -4,6 +4,7 @@
 
 void tg_hoist_init(Hoist *hoist, Arena *arena, Graph *out, bool fold) {
     *hoist = (Hoist){.arena = arena, .out = out, .first = out->scalars.count};
+    hoist->numbers = tg_map(arena);
     hoist->b = tg_builder(out, tg_func_new(out, FUNC_SCALARS, "scalars"), fold);
 }
 
@@ -29,12 +30,13 @@ static bool *scalar_nodes(Hoist *hoist, const Graph *graph, const Func *from) {
 }
 
 static uint32_t computed(Hoist *hoist, NodeId value) {
-    for (uint32_t i = 0; i < hoist->values.count; i++)
-        if (hoist->values.at[i] == value)
-            return hoist->first + i;
-    uint32_t number = hoist->values.count;
+    uint32_t number = hoist->numbers.count;
+    bool is_new;
+    uint64_t *known = tg_map_put(&hoist->numbers, &value, sizeof value, &is_new);
+    if (!is_new)
+        return hoist->first + (uint32_t)*known;
+    *known = number;
     const char *name = tg_arena_printf(hoist->out->arena, "computed.%u", number);
-    tg_push(hoist->arena, &hoist->values, value);
     tg_result_value(&hoist->b, name, value);
     return tg_scalar_add(hoist->out, (Scalar){.name = name, .class = SCALAR_COMPUTED});
 }

@@ -9,7 +9,7 @@ typedef struct Hoist {
     Arena *arena;
     Graph *out;
     Builder b;          /* of the function `scalars` */
-    Vec(NodeId) values; /* its values: computed scalar first + i */
+    Map numbers;        /* of its values: computed scalar first + i */
     uint32_t first;     /* index of the first computed scalar in Graph.scalars */
 } Hoist;
 
