@@ -19,6 +19,7 @@
     X(TRAIN, "train", "FILE.tg", 1, 1, "compile, and train the model")                                    \
     X(EVAL, "eval", "FILE.tg", 1, 1, "compile, and evaluate the objective over the validation set")       \
     X(PREDICT, "predict", "FILE.tg [EXPORT] [INPUT]...", 1, MANY, "compile, and run an exported function") \
+    X(SAMPLE, "sample", "FILE.tg [EXPORT]", 1, 2, "compile, and write text with an exported function") \
     X(INFO, "info", "FILE.tg", 1, 1, "compile, and list parameters, memory and settings")                 \
     X(BENCH, "bench", "FILE.tg", 1, 1, "compile, and time a training step")
 

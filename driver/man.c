@@ -123,7 +123,7 @@ Status command_man(Pipeline *p) {
                          ".SH NAME\ntgc \\- compile model definitions to programs that train them\n"
                          ".SH SYNOPSIS\n.B tgc\n.I COMMAND\n[\\fIOPTION\\fR]... \\fIFILE\\fR\n"
                          ".SH DESCRIPTION\nA model and how it is trained stand in one .tg file. tgc checks it, compiles it to a "
-                         "native program, and runs that program's commands: train, eval, predict, info and bench.\n", TGC_VERSION);
+                         "native program, and runs that program's commands: train, eval, predict, sample, info and bench.\n", TGC_VERSION);
     add_commands(&text);
     add_options(&text);
     add_warnings(&text);

@@ -1,4 +1,4 @@
-/* tgc train, eval, predict, info, bench: the program of the cache, compiled if need be, takes over. */
+/* tgc train, eval, predict, sample, info, bench: the program of the cache, compiled if need be, takes over. */
 #include "driver/pipeline.h"
 
 #include <errno.h>

@@ -8,6 +8,7 @@ enum {
     FOR_TRAIN = 1 << VERB_TRAIN,
     FOR_EVAL = 1 << VERB_EVAL,
     FOR_PREDICT = 1 << VERB_PREDICT,
+    FOR_SAMPLE = 1 << VERB_SAMPLE,
     FOR_INFO = 1 << VERB_INFO,
     FOR_BENCH = 1 << VERB_BENCH,
 };
@@ -34,6 +35,7 @@ static const VerbRow verbs[VERB_COUNT] = {
     {"eval", "", "evaluate the objective over the validation set", false},
     {"predict", " [EXPORT] [INPUT]...",
      "run an exported function on .npy or .idx files, numbers, or records of the data", true},
+    {"sample", " [EXPORT]", "write text with an exported function from a window of tokens to logits", true},
     {"info", "", "parameters, memory, settings, data and functions", false},
     {"bench", "", "time a training step and its floor: the dots alone", false},
 };

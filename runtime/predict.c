@@ -255,17 +255,11 @@ static void run_rows(Session *session, const PredictInputs *inputs, const PlanFu
     }
 }
 
-static void set_builtin(Session *session, const char *name, double value) {
-    for (uint32_t i = 0; i < session->plan->scalar_count; i++)
-        if (session->plan->scalars[i].class == PLAN_SCALAR_BUILTIN && strcmp(session->plan->scalars[i].name, name) == 0)
-            tg_exec_values(session->exec)[i] = value;
-}
-
 void tg_predict_run(Session *session, const PredictInputs *inputs, Prediction *prediction) {
     open_outputs(session, inputs, prediction);
     int64_t count = inputs->set.count;
-    set_builtin(session, "records", (double)count);
-    set_builtin(session, "lane_start", 1);
+    tg_session_set_builtin(session, "records", (double)count);
+    tg_session_set_builtin(session, "lane_start", 1);
     tg_exec_compute_scalars(session->exec);
     for (int64_t first = 0; first < count;) {
         int64_t left = count - first;

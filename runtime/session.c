@@ -72,6 +72,12 @@ Status tg_session_start(Session *session) {
     return TG_OK;
 }
 
+void tg_session_set_builtin(Session *session, const char *name, double value) {
+    for (uint32_t i = 0; i < session->plan->scalar_count; i++)
+        if (session->plan->scalars[i].class == PLAN_SCALAR_BUILTIN && strcmp(session->plan->scalars[i].name, name) == 0)
+            tg_exec_values(session->exec)[i] = value;
+}
+
 void tg_session_close(Session *session) {
     tg_feed_close(session->feed);
     if (session->exec != NULL)

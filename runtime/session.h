@@ -34,6 +34,8 @@ typedef struct Session {
 TG_CHECKED Status tg_session_open(Session *session, const TgProgram *program);
 /* Opens the exec and runs `init` with the seed. */
 TG_CHECKED Status tg_session_start(Session *session);
+/* The built-in scalar, if the program reads it. */
+void tg_session_set_builtin(Session *session, const char *name, double value);
 void tg_session_close(Session *session);
 
 /* The set of training records. */
@@ -50,7 +52,7 @@ const char *tg_session_run_folder(Session *session); /* NAME.run */
 Status tg_session_fail(Session *session, Status status, const char *format, ...) TG_PRINTF(3, 4);
 
 typedef Status Verb(Session *session);
-Verb tg_verb_train, tg_verb_eval, tg_verb_predict, tg_verb_info, tg_verb_bench;
+Verb tg_verb_train, tg_verb_eval, tg_verb_predict, tg_verb_sample, tg_verb_info, tg_verb_bench;
 
 /* Values that are not finite become null: JSON has no others. */
 json_t *tg_json_number(double value);
