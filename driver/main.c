@@ -45,8 +45,20 @@ static bool is_any(const char *text, const char *a, const char *b, const char *c
     return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
 }
 
+/* Errors of the command line itself are written so as well, before it is understood. */
+static bool asks_for_json(int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        const char *text = argv[i] + (argv[i][0] == '-') + (argv[i][0] == '-' && argv[i][1] == '-');
+        bool split = strcmp(text, "diagnostics") == 0 && text > argv[i] && i + 1 < argc && strcmp(argv[i + 1], "json") == 0;
+        if (split || (text > argv[i] && strcmp(text, "diagnostics=json") == 0))
+            return true;
+    }
+    return false;
+}
+
 static Status run_command(Pipeline *p, Cli *cli, int argc, char **argv) {
     const char *why;
+    p->diags->json = asks_for_json(argc, argv);
     Command command = cli_command(p->arena, argv[1], &why);
     if (command == COMMAND_COUNT || cli_parse(p->arena, command, argc - 2, argv + 2, cli, &why) != TG_OK) {
         tg_error(p->diags, (Loc){0}, "%s", why);

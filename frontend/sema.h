@@ -50,6 +50,8 @@ void sema_hide(Sema *s, uint32_t symbol);
 Symbol *sema_use(Sema *s, const char *name, Loc loc);
 /* ", did you mean 'x'?" for `name` among `names`, or "". */
 const char *sema_hint(Sema *s, const char *name, const char *const *names, uint32_t count);
+/* After an error with a hint: the same as a fix-it for the name at `loc`. */
+void sema_fixit(Sema *s, Loc loc, const char *name, const char *const *names, uint32_t count);
 /* Two nodes of `kind` with one name among kids `from` .. */
 void sema_duplicates(Sema *s, const Ast *parent, uint32_t from, AstKind kind, const char *what);
 bool sema_is(const char *name, const char *const *list); /* list ends with NULL */

@@ -80,6 +80,7 @@ static void check_mark(Sema *s, const Ast *ast) {
     sema_expr(s, ast->kid[0]);
     if (!sema_is(ast->name, marks)) {
         tg_error(s->diags, ast->name_loc, "unknown mark '%s'%s", ast->name, sema_hint(s, ast->name, marks, 3));
+        sema_fixit(s, ast->name_loc, ast->name, marks, 3);
         return;
     }
     bool is_shard = strcmp(ast->name, "shard") == 0; /* its argument names a dimension of what it marks */
@@ -173,10 +174,12 @@ static void check_type_name(Sema *s, const Ast *type, TypePlace place) {
             return;
     const char *hint = sema_hint(s, type->name, type_names, TYPE_NAMES);
     bool may_be_new = place == TYPE_SIGNATURE && symbol == NULL && hint[0] == '\0';
-    if (may_be_new)
+    if (may_be_new) {
         sema_push(s, SYM_DIMENSION, type->name, type->name_loc, type);
-    else
-        tg_error(s->diags, type->name_loc, "'%s' is no type%s", type->name, hint);
+        return;
+    }
+    tg_error(s->diags, type->name_loc, "'%s' is no type%s", type->name, hint);
+    sema_fixit(s, type->name_loc, type->name, type_names, TYPE_NAMES);
 }
 
 /* Does the word mean something that a signature does not hide: an argument, or a dimension bound already? */

@@ -33,9 +33,20 @@ Symbol *sema_find(Sema *s, const char *name) {
     return place && *place ? &s->symbols.at[*place - 1] : NULL;
 }
 
+static const char *closest_of(const char *name, const char *const *names, uint32_t count) {
+    size_t length = strlen(name);
+    return length > 2 && length < 80 ? tg_closest(name, names, count) : NULL; /* short ones are all alike */
+}
+
 const char *sema_hint(Sema *s, const char *name, const char *const *names, uint32_t count) {
-    const char *closest = strlen(name) > 2 ? tg_closest(name, names, count) : NULL; /* short ones are all alike */
+    const char *closest = closest_of(name, names, count);
     return closest ? tg_arena_printf(s->arena, ", did you mean '%s'?", closest) : "";
+}
+
+void sema_fixit(Sema *s, Loc loc, const char *name, const char *const *names, uint32_t count) {
+    const char *closest = closest_of(name, names, count);
+    if (closest)
+        tg_fixit(s->diags, loc, closest);
 }
 
 static void report_unknown(Sema *s, const char *name, Loc loc) {
@@ -54,7 +65,8 @@ static void report_unknown(Sema *s, const char *name, Loc loc) {
             names[count++] = s->symbols.at[i].name;
     size_t length = strlen(name);
     tg_error(s->diags, loc, "unknown name '%.*s%s'%s", (int)(length < 80 ? length : 80), name, length < 80 ? "" : "...",
-             length < 80 ? sema_hint(s, name, names, count) : "");
+             sema_hint(s, name, names, count));
+    sema_fixit(s, loc, name, names, count);
 }
 
 Symbol *sema_use(Sema *s, const char *name, Loc loc) {

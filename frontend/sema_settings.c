@@ -39,9 +39,11 @@ static void check_source(Sema *s, const Ast *source) {
         tg_error(s->diags, source->loc, "a field comes from a call of a reader, as in: from idx(\"file\")");
         return;
     }
-    if (!sema_is(callee->name, readers))
+    if (!sema_is(callee->name, readers)) {
         tg_error(s->diags, callee->loc, "unknown reader '%s'%s", callee->name,
                  sema_hint(s, callee->name, readers, READERS));
+        sema_fixit(s, callee->loc, callee->name, readers, READERS);
+    }
     sema_duplicates(s, source, 1, AST_NAMED, "argument");
     for (uint32_t i = 1; i < source->kid_count; i++)
         sema_expr(s, source->kid[i]);
@@ -80,9 +82,11 @@ void sema_train(Sema *s, const Ast *train) {
     sema_duplicates(s, train, 0, AST_SETTING, "setting");
     for (uint32_t i = 0; i < train->kid_count; i++) {
         const Ast *setting = train->kid[i];
-        if (!sema_is(setting->name, known))
+        if (!sema_is(setting->name, known)) {
             tg_error(s->diags, setting->name_loc, "unknown setting '%s'%s", setting->name,
                      sema_hint(s, setting->name, known, KNOWN));
+            sema_fixit(s, setting->name_loc, setting->name, known, KNOWN);
+        }
         uint32_t before = s->symbols.count;
         if (sema_is(setting->name, decided)) /* by the fields of a validation */
             sema_push(s, SYM_ARGUMENT, "val", setting->loc, setting);

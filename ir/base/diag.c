@@ -94,22 +94,33 @@ static const char *line_text(const Source *source, uint32_t line, size_t *length
 
 enum { WIDEST_LINE = 200 };
 
-/* The source line and, below it, a caret with the range. A line too long for a screen is not shown. */
+/* The line that holds `loc`; NULL: there is none, or it is too long for a screen. */
+static const char *shown_line(const Source *source, Loc loc, size_t *length) {
+    const char *text = line_text(source, loc.line, length);
+    bool shown = text && *length <= WIDEST_LINE && loc.column > 0 && loc.column <= *length + 1;
+    return shown ? text : NULL;
+}
+
+static void indent(Str *to, const char *line, uint32_t column) {
+    for (uint32_t i = 1; i < column; i++) {
+        unsigned char c = (unsigned char)line[i - 1];
+        if ((c & 0xc0) != 0x80) /* continuation bytes of UTF-8 take no room */
+            tg_str_add(to, c == '\t' ? "\t" : " ", 1);
+    }
+}
+
+/* The source line and, below it, a caret with the range. */
 static void show_line(Str *to, const Source *source, Loc loc) {
     size_t length = 0;
-    const char *text = line_text(source, loc.line, &length);
-    if (text == NULL || length > WIDEST_LINE || loc.column == 0 || loc.column > length + 1)
+    const char *text = shown_line(source, loc, &length);
+    if (text == NULL)
         return;
     for (size_t i = 0; i < length; i++) {
         char c = text[i];
         tg_str_add(to, (unsigned char)c < ' ' && c != '\t' ? "?" : &c, 1);
     }
     tg_str_add(to, "\n", 1);
-    for (uint32_t i = 1; i < loc.column; i++) {
-        unsigned char c = (unsigned char)text[i - 1];
-        if ((c & 0xc0) != 0x80) /* continuation bytes of UTF-8 take no room */
-            tg_str_add(to, c == '\t' ? "\t" : " ", 1);
-    }
+    indent(to, text, loc.column);
     tg_str_add(to, "^", 1);
     for (uint32_t i = loc.column + 1u; i < loc.end_column && i <= length; i++)
         if (((unsigned char)text[i - 1] & 0xc0) != 0x80)
@@ -158,7 +169,16 @@ static void print_text(Diags *diags, Severity severity, Loc loc, const char *mes
     emit(diags, &text);
 }
 
-static void print_json(Diags *diags, Severity severity, Loc loc, const char *message, const char *warning) {
+/* `key` with `value`, if that is not NULL. */
+static void add_json_pair(Str *to, const char *key, const char *value) {
+    if (value == NULL)
+        return;
+    tg_str_printf(to, ", \"%s\": ", key);
+    add_json_text(to, value);
+}
+
+static void print_json(Diags *diags, Severity severity, Loc loc, const char *message, const char *warning,
+                       const char *replacement) {
     Str text = tg_str(diags->arena);
     tg_str_printf(&text, "{\"severity\": \"%s\", \"message\": ", severity_name(severity));
     add_json_text(&text, message);
@@ -168,8 +188,8 @@ static void print_json(Diags *diags, Severity severity, Loc loc, const char *mes
         add_json_text(&text, source->path);
         tg_str_printf(&text, ", \"line\": %u, \"column\": %u, \"end_column\": %u", loc.line, loc.column, loc.end_column);
     }
-    if (warning)
-        tg_str_printf(&text, ", \"warning\": \"%s\"", warning);
+    add_json_pair(&text, "warning", warning);
+    add_json_pair(&text, "replacement", replacement);
     tg_str_printf(&text, "}\n");
     emit(diags, &text);
 }
@@ -182,7 +202,7 @@ static void report(Diags *diags, Severity severity, Loc loc, const char *warning
         return;
     const char *suffix = warning ? tg_arena_printf(diags->arena, " [-W%s]", warning) : "";
     if (diags->json)
-        print_json(diags, severity, loc, message, warning);
+        print_json(diags, severity, loc, message, warning, NULL);
     else
         print_text(diags, severity, loc, message, suffix);
 }
@@ -228,6 +248,21 @@ void tg_note(Diags *diags, Loc loc, const char *format, ...) {
     report(diags, SEV_NOTE, loc, NULL, message);
 }
 
+/* In text it stands below the caret, in the place of what it replaces. */
 void tg_fixit(Diags *diags, Loc loc, const char *text) {
-    report(diags, SEV_NOTE, loc, NULL, tg_arena_printf(diags->arena, "write \"%s\"", text));
+    const Source *source = source_of(diags, loc);
+    if (past_limit(diags) || diags->muted || source == NULL)
+        return;
+    if (diags->json) {
+        print_json(diags, SEV_NOTE, loc, tg_arena_printf(diags->arena, "write '%s'", text), NULL, text);
+        return;
+    }
+    size_t length;
+    const char *line = shown_line(source, loc, &length);
+    Str shown = tg_str(diags->arena);
+    if (line == NULL)
+        return;
+    indent(&shown, line, loc.column);
+    tg_str_printf(&shown, "%s\n", text);
+    emit(diags, &shown);
 }
