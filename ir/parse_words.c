@@ -80,11 +80,11 @@ bool ir_parse_string(Parser *p, const char **text) {
         if (c == '\\' && at + 3 < p->end && at[1] == 'x' && hex_digit(at[2]) >= 0 && hex_digit(at[3]) >= 0) {
             c = (char)(hex_digit(at[2]) * 16 + hex_digit(at[3]));
             p->place.at += 3;
-        } else if (c == '\\' && at + 1 < p->end) {
+        } else if (c == '\\' && at + 1 < p->end && at[1] != '\n') {
             c = at[1];
             p->place.at++;
         }
-        if (c == '\0' || c == '\n')
+        if (c == '\0')
             return ir_fail(p, "a string cannot hold this character");
         tg_str_add(&read, &c, 1);
     }
