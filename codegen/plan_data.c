@@ -16,6 +16,14 @@ static const char *joined(Arena *arena, const DataField *field) {
     return text.text;
 }
 
+/* 1 + the field's place, 0: `name` is NULL. */
+static uint32_t field_named(const DataSet *set, const char *name) {
+    for (uint32_t i = 0; name && i < set->fields.count; i++)
+        if (strcmp(set->fields.at[i].name, name) == 0)
+            return i + 1;
+    return 0;
+}
+
 static PlanDataSet describe_set(Planner *p, const DataSet *set) {
     PlanDataSet out = {.name = set->name ? set->name : "", .split = set->split ? set->split : "", .by_runs = set->by_runs,
                        .field_first = p->fields.count, .split_first = p->splits.count};
@@ -29,6 +37,8 @@ static PlanDataSet describe_set(Planner *p, const DataSet *set) {
             made.dims[d - 1] = type->dims[d].size;
         tg_push(p->arena, &p->fields, made);
     }
+    out.by = field_named(set, set->by);
+    out.stratify = field_named(set, set->stratify);
     for (uint32_t i = 0; set->name && i < set->splits.count; i++)
         tg_push(p->arena, &p->splits, (PlanSplit){.name = set->splits.at[i].name, .share = set->splits.at[i].share});
     out.field_count = p->fields.count - out.field_first;

@@ -216,8 +216,8 @@ static bool read_split(Lower *l, Env *env, const Ast *split, DataSet *set) {
     for (uint32_t i = 0; i < split->kid_count; i++) {
         const Ast *part = split->kid[i];
         if (strcmp(part->name, "by") == 0 || strcmp(part->name, "stratify") == 0) {
-            lower_fail(l, part->loc, "splits with '%s' are not built yet", part->name);
-            return false;
+            *(*part->name == 'b' ? &set->by : &set->stratify) = tg_intern(l->graph, part->kid[0]->name);
+            continue;
         }
         Value share = lower_eval(l, env, part->kid[0]);
         if (lower_is_error(share))
@@ -228,6 +228,10 @@ static bool read_split(Lower *l, Env *env, const Ast *split, DataSet *set) {
         }
         sum += lower_number(share);
         tg_push(l->graph->arena, &set->splits, (Split){tg_intern(l->graph, part->name), lower_number(share)});
+    }
+    if (set->by_runs && (set->by || set->stratify)) {
+        lower_fail(l, split->loc, "a text is split in runs, not by the value of a field");
+        return false;
     }
     if (sum <= 1 + 1e-9)
         return true;

@@ -183,6 +183,7 @@ typedef struct DataSet {
     Vec(DataField) fields;
     Vec(Split) splits;
     bool by_runs; /* splits of a text are runs */
+    const char *by, *stratify; /* fields: records of one value stay together; shares hold for each value. NULL: none */
 } DataSet;
 
 /* A compile-time or run-time setting as the program's manifest reports it. */

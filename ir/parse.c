@@ -168,6 +168,8 @@ static bool parse_data(Parser *p) {
     if (!ir_parse_string(p, &set.name) || !parse_option(p, "split", &set.split))
         return false;
     set.by_runs = ir_accept_word(p, "runs");
+    if (!parse_option(p, "by", &set.by) || !parse_option(p, "stratify", &set.stratify))
+        return false;
     if (!ir_expect(p, '{'))
         return false;
     while (!ir_accept(p, '}')) {

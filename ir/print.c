@@ -327,7 +327,10 @@ static void print_data(Printer *p, const char *use, const DataSet *set) {
     tg_str_printf(p->to, "  data %s ", use);
     print_string(p->to, set->name);
     print_option(p->to, "split", set->split);
-    tg_str_printf(p->to, "%s {\n", set->by_runs ? " runs" : "");
+    tg_str_printf(p->to, "%s", set->by_runs ? " runs" : "");
+    print_option(p->to, "by", set->by);
+    print_option(p->to, "stratify", set->stratify);
+    tg_str_printf(p->to, " {\n");
     for (uint32_t i = 0; i < set->fields.count; i++) {
         const DataField *field = &set->fields.at[i];
         tg_str_printf(p->to, "    field ");

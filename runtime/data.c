@@ -204,10 +204,20 @@ static Status check_bounds(Arena *arena, const PlanField *field, const DataArray
     return TG_OK;
 }
 
+static SplitKey key_of(const DataSet *set, uint32_t field) {
+    return field ? (SplitKey){set->values[field - 1], set->record_bytes[field - 1]} : (SplitKey){0};
+}
+
 /* The records of split `index`, of all records if `split_count` is 0. */
 static void take_split(DataFiles *files, const PlanSplit *splits, uint32_t split_count, uint32_t index, DataSet *set) {
     if (set->window_step == 0) {
         bool by_runs = set->plan->by_runs;
+        SplitKey by = key_of(set, set->plan->by), stratify = key_of(set, set->plan->stratify);
+        if (split_count && (by.values || stratify.values)) {
+            set->records = tg_data_split_by(files->arena, set->file_records, splits, split_count, index, by, stratify,
+                                            &set->count);
+            return;
+        }
         set->records =
             tg_data_split(files->arena, set->file_records, splits, split_count, index, by_runs, &set->count);
         return;

@@ -135,6 +135,15 @@ TG_CHECKED Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const 
 /* The positions of `count` records that belong to split `index`, ascending. Depends on count and shares only. */
 int64_t *tg_data_split(Arena *arena, int64_t count, const PlanSplit *splits, uint32_t split_count, uint32_t index,
                        bool by_runs, int64_t *split_records);
+/* The values of a field: records of equal bytes are of one group or class. `values` NULL: none. */
+typedef struct SplitKey {
+    const unsigned char *values;
+    size_t bytes; /* of one record */
+} SplitKey;
+/* As tg_data_split, but records of one value of `by` stay together, and each value of `stratify` has its shares (a group counts
+   as what its first record is). Counts meet the shares as well as groups let them. Depends on count, shares and values only. */
+int64_t *tg_data_split_by(Arena *arena, int64_t count, const PlanSplit *splits, uint32_t split_count, uint32_t index,
+                          SplitKey by, SplitKey stratify, int64_t *split_records);
 /* Of `count` records split `index` has [*first, *last) of the order in which they are dealt out. */
 void tg_data_cut(int64_t count, const PlanSplit *splits, uint32_t split_count, uint32_t index, int64_t *first,
                  int64_t *last);

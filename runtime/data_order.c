@@ -1,3 +1,4 @@
+#include "ir/base/map.h"
 #include "runtime/data.h"
 #include "runtime/philox.h"
 
@@ -86,5 +87,85 @@ int64_t *tg_data_split(Arena *arena, int64_t count, const PlanSplit *splits, uin
     for (int64_t i = 0; i < count; i++)
         if (chosen[i])
             records[next++] = i;
+    return records;
+}
+
+/* ---- by the values of fields ---- */
+
+/* Equal values get equal numbers, from 0 in the order in which they come; without a key each record, or (`one`) all, get one. */
+static int64_t number_values(Arena *arena, SplitKey key, int64_t count, bool one, int64_t *numbers) {
+    Map seen = tg_map(arena);
+    int64_t next = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (!key.values) {
+            numbers[i] = one ? 0 : i;
+            continue;
+        }
+        bool is_new;
+        uint64_t *number = tg_map_put(&seen, key.values + (size_t)i * key.bytes, key.bytes, &is_new);
+        if (is_new)
+            *number = (uint64_t)next++;
+        numbers[i] = (int64_t)*number;
+    }
+    return key.values ? next : one ? 1 : count;
+}
+
+/* Groups are dealt out in random order, class after class. */
+static int64_t *order_of_groups(Arena *arena, int64_t groups, const int64_t *class, int64_t classes) {
+    int64_t *shuffled = TG_ALLOC(arena, int64_t, groups), *order = TG_ALLOC(arena, int64_t, groups);
+    int64_t *next = TG_ALLOC(arena, int64_t, classes + 1);
+    for (int64_t i = 0; i < groups; i++) {
+        shuffled[i] = i;
+        next[class[i] + 1]++;
+    }
+    permute(shuffled, groups, 0, 0, PURPOSE_SPLIT);
+    for (int64_t i = 0; i < classes; i++)
+        next[i + 1] += next[i];
+    for (int64_t i = 0; i < groups; i++)
+        order[next[class[shuffled[i]]]++] = shuffled[i];
+    return order;
+}
+
+/* The split that lacks the most of `after` records; what the shares leave over counts as one more. */
+static uint32_t most_lacking(const PlanSplit *splits, uint32_t split_count, const int64_t *has, int64_t after) {
+    uint32_t most = 0;
+    double lack = -HUGE_VAL, rest = 1;
+    for (uint32_t i = 0; i <= split_count; i++) {
+        double share = i < split_count ? splits[i].share : rest;
+        rest -= share;
+        double lacks = share * (double)after - (double)has[i];
+        if (lacks > lack + 1e-6 && (i < split_count || share > 1e-9)) {
+            lack = lacks;
+            most = i;
+        }
+    }
+    return most;
+}
+
+int64_t *tg_data_split_by(Arena *arena, int64_t count, const PlanSplit *splits, uint32_t split_count, uint32_t index,
+                          SplitKey by, SplitKey stratify, int64_t *split_records) {
+    int64_t *group = TG_ALLOC(arena, int64_t, count), *record_class = TG_ALLOC(arena, int64_t, count);
+    int64_t groups = number_values(arena, by, count, false, group);
+    int64_t classes = number_values(arena, stratify, count, true, record_class);
+    int64_t *size = TG_ALLOC(arena, int64_t, groups), *class = TG_ALLOC(arena, int64_t, groups);
+    for (int64_t i = 0; i < count; i++) {
+        if (size[group[i]]++ == 0)
+            class[group[i]] = record_class[i];
+    }
+    const int64_t *order = order_of_groups(arena, groups, class, classes);
+    int64_t *has = TG_ALLOC(arena, int64_t, split_count + 1);
+    bool *chosen = TG_ALLOC(arena, bool, groups);
+    int64_t dealt = 0;
+    for (int64_t i = 0; i < groups; i++) {
+        dealt += size[order[i]];
+        uint32_t split = most_lacking(splits, split_count, has, dealt);
+        has[split] += size[order[i]];
+        chosen[order[i]] = split == index;
+    }
+    int64_t *records = TG_ALLOC(arena, int64_t, has[index]);
+    *split_records = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (chosen[group[i]])
+            records[(*split_records)++] = i;
     return records;
 }

@@ -131,6 +131,7 @@ typedef struct PlanDataSet {
     uint32_t field_first, field_count;
     uint32_t split_first, split_count; /* 0: the set is not split */
     bool by_runs;
+    uint32_t by, stratify; /* 1 + field of the set, 0 none: as in the language */
 } PlanDataSet;
 
 typedef struct PlanSetting {

@@ -142,6 +142,8 @@ static void check_set(Checker *c, const PlanDataSet *set, const char *name) {
             name);
     require(c, in_range(set->split_first, set->split_count, c->plan->split_count), "the %s data has no such splits",
             name);
+    require(c, set->by <= set->field_count && set->stratify <= set->field_count,
+            "the %s data is split by a field that it has not", name);
 }
 
 static void check_plan(Checker *c) {

@@ -101,7 +101,7 @@ static const CodecField setting_fields[] = {
 #define DATA_SET(member)                                                                                               \
     F(TgPlan, member.name, TEXT), F(TgPlan, member.split, TEXT), F(TgPlan, member.field_first, U32),                   \
         F(TgPlan, member.field_count, U32), F(TgPlan, member.split_first, U32), F(TgPlan, member.split_count, U32),    \
-        F(TgPlan, member.by_runs, BOOL)
+        F(TgPlan, member.by_runs, BOOL), F(TgPlan, member.by, U32), F(TgPlan, member.stratify, U32)
 
 static const CodecField plan_fields[] = {
     F(TgPlan, arena_bytes, I64),

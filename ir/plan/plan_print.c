@@ -157,6 +157,13 @@ static void print_field(Str *to, const PlanField *f) {
     tg_str_add(to, "\n", 1);
 }
 
+static void print_key(Str *to, const TgPlan *plan, const PlanDataSet *set, const char *what, uint32_t field) {
+    if (!field)
+        return;
+    tg_str_printf(to, " %s ", what);
+    print_text(to, plan->fields[set->field_first + field - 1].name);
+}
+
 static void print_set(Str *to, const TgPlan *plan, const PlanDataSet *set, const char *use) {
     if (set->name == NULL || set->name[0] == '\0')
         return;
@@ -166,7 +173,10 @@ static void print_set(Str *to, const TgPlan *plan, const PlanDataSet *set, const
         tg_str_printf(to, " split ");
         print_text(to, set->split);
     }
-    tg_str_printf(to, "%s\n", set->by_runs ? " by runs" : "");
+    tg_str_printf(to, "%s", set->by_runs ? " by runs" : "");
+    print_key(to, plan, set, "by", set->by);
+    print_key(to, plan, set, "stratify", set->stratify);
+    tg_str_add(to, "\n", 1);
     for (uint32_t i = 0; i < set->field_count; i++)
         print_field(to, &plan->fields[set->field_first + i]);
     for (uint32_t i = 0; i < set->split_count; i++) {

@@ -21,7 +21,7 @@ static const char model_text[] =
     "  setting \"seed\"\n"
     "  train batch=32 micro=16 lanes=2 steps=0 epochs=30 validate_every=250 clip_norm=1.5 clip_scalar=1 seed=18446744073709551615 "
     "loss=\"loss\" shuffle\n"
-    "  data train \"Digits\" split=\"train\" runs {\n"
+    "  data train \"Digits\" split=\"train\" runs by=\"label\" stratify=\"label\" {\n"
     "    field \"image\" : u8[B, 8, 8] reader=\"idx\" path=\"data/x.idx.gz\" loc(0:9:3-8)\n"
     "    field \"label\" : i32[B] reader=\"csv\" path=\"data/y.csv\" columns=[\"a\", \"b c\"] "
     "options=\"missing=0\\x0acategories=true\"\n"
