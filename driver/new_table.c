@@ -61,8 +61,7 @@ static void add_number(Column *c, double value) {
 
 static void add_cell(Column *c, const char *cell) {
     char *end;
-    size_t spaces = strspn(cell, " \t");
-    if (cell[spaces] == '\0') {
+    if (tg_csv_missing(cell)) {
         c->missing++;
         return;
     }

@@ -3,6 +3,7 @@
 #include "runtime/data.h"
 
 #include <string.h>
+#include <strings.h>
 
 Status tg_csv_open(Csv *csv, Arena *arena, const char *path, const char **why) {
     unsigned char *data = NULL;
@@ -84,4 +85,15 @@ Status tg_csv_row(Csv *csv, bool *more) {
             tg_push(csv->arena, &csv->cells, csv->end);
     }
     return TG_OK;
+}
+
+bool tg_csv_missing(const char *cell) {
+    static const char *const words[] = {"", "NA", "N/A", "nan", "null"};
+    size_t begin = strspn(cell, " \t"), length = strlen(cell + begin);
+    while (length > 0 && strchr(" \t", cell[begin + length - 1]) != NULL)
+        length--;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == length && strncasecmp(words[i], cell + begin, length) == 0)
+            return true;
+    return false;
 }

@@ -22,6 +22,8 @@ void tg_csv_open_text(Csv *csv, Arena *arena, const char *path, const unsigned c
                       const char **why);
 /* Reads one row into `cells`; *more is false at the end of the file. */
 TG_CHECKED Status tg_csv_row(Csv *csv, bool *more);
+/* Is it a cell without a value: nothing, or NA, N/A, nan, null in any case? */
+bool tg_csv_missing(const char *cell);
 /* "path:line: ..." into `*why`; TG_MODEL. */
 Status tg_csv_bad(Csv *csv, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -102,17 +102,6 @@ static Status place_columns(Table *table) {
     return TG_OK;
 }
 
-static bool is_missing(const char *cell) {
-    static const char *const words[] = {"", "NA", "N/A", "nan", "null"};
-    size_t begin = strspn(cell, " \t"), length = strlen(cell + begin);
-    while (length > 0 && strchr(" \t", cell[begin + length - 1]) != NULL)
-        length--;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strlen(words[i]) == length && strncasecmp(words[i], cell + begin, length) == 0)
-            return true;
-    return false;
-}
-
 static bool is_number(const char *cell, double *value) {
     char *end;
     *value = strtod(cell, &end);
@@ -140,7 +129,7 @@ static Status number(Table *table, const Column *column, const char *cell, doubl
 /* A cell of numbers into its place; gaps are filled when all is read. */
 static Status put_number(Table *table, Column *column, uint32_t index, const char *cell, int64_t row) {
     double value = table->missing_number;
-    if (!is_missing(cell)) {
+    if (!tg_csv_missing(cell)) {
         TG_TRY(number(table, column, cell, &value));
         column->sum += value;
         column->numbers++;
@@ -237,7 +226,7 @@ static Status has_words(Table *table, const Column *column, bool *words) {
     for (uint32_t i = 0; i < column->cells.count && (number == NULL || word == NULL); i++) {
         double value;
         const Cell *cell = &column->cells.at[i];
-        if (is_missing(cell->text))
+        if (tg_csv_missing(cell->text))
             continue;
         bool numeric = is_number(cell->text, &value);
         number = numeric && number == NULL ? cell : number;
@@ -271,7 +260,7 @@ static Status name_gaps(Table *table, Column *column) {
     for (uint32_t i = 0; i < column->cells.count; i++) {
         Cell *cell = &column->cells.at[i];
         go_to(table, cell);
-        if (!is_missing(cell->text)) {
+        if (!tg_csv_missing(cell->text)) {
             if (!is_utf8(cell->text))
                 return tg_csv_bad(&table->csv, "column '%s': a category is text in UTF-8", column->name);
         } else if (table->missing == MISSING_NAME) {
