@@ -21,6 +21,7 @@
     X(PREDICT, "predict", "FILE.tg [EXPORT] [INPUT]...", 1, MANY, "compile, and run an exported function") \
     X(SAMPLE, "sample", "FILE.tg [EXPORT]", 1, 2, "compile, and write text with an exported function") \
     X(INFO, "info", "FILE.tg", 1, 1, "compile, and list parameters, memory and settings")                 \
+    X(DATA, "data", "FILE.tg", 1, 1, "compile, and show what the data yields")                            \
     X(BENCH, "bench", "FILE.tg", 1, 1, "compile, and time a training step")
 
 typedef enum Command {

@@ -13,7 +13,8 @@ static Run *run_of(Command command) {
         [COMMAND_CHECK] = command_check,     [COMMAND_COMPILE] = command_compile, [COMMAND_OPT] = command_opt, [COMMAND_LLC] = command_llc,
         [COMMAND_EXPLAIN] = command_explain, [COMMAND_REPLAY] = command_replay, [COMMAND_TRAIN] = command_run,       [COMMAND_EVAL] = command_run,
         [COMMAND_PREDICT] = command_run,     [COMMAND_SAMPLE] = command_run,
-            [COMMAND_INFO] = command_run,        [COMMAND_BENCH] = command_run,
+            [COMMAND_INFO] = command_run,        [COMMAND_DATA] = command_run,
+            [COMMAND_BENCH] = command_run,
     };
     return runs[command];
 }

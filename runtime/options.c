@@ -10,6 +10,7 @@ enum {
     FOR_PREDICT = 1 << VERB_PREDICT,
     FOR_SAMPLE = 1 << VERB_SAMPLE,
     FOR_INFO = 1 << VERB_INFO,
+    FOR_DATA = 1 << VERB_DATA,
     FOR_BENCH = 1 << VERB_BENCH,
 };
 
@@ -37,6 +38,7 @@ static const VerbRow verbs[VERB_COUNT] = {
      "run an exported function on .npy or .idx files, numbers, or records of the data", true},
     {"sample", " [EXPORT]", "write text with an exported function from a window of tokens to logits", true},
     {"info", "", "parameters, memory, settings, data and functions", false},
+    {"data", "", "what the data yields: counts, ranges, balance of classes, the first records", false},
     {"bench", "", "time a training step and its floor: the dots alone", false},
 };
 

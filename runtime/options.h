@@ -15,7 +15,7 @@ typedef enum OptionId {
     OPTION_COUNT
 } OptionId;
 
-typedef enum VerbId { VERB_TRAIN, VERB_EVAL, VERB_PREDICT, VERB_SAMPLE, VERB_INFO, VERB_BENCH, VERB_COUNT } VerbId;
+typedef enum VerbId { VERB_TRAIN, VERB_EVAL, VERB_PREDICT, VERB_SAMPLE, VERB_INFO, VERB_DATA, VERB_BENCH, VERB_COUNT } VerbId;
 
 typedef struct Options {
     VerbId verb;

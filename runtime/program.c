@@ -9,7 +9,7 @@
 static Verb *const verbs[VERB_COUNT] = {
     [VERB_TRAIN] = tg_verb_train, [VERB_EVAL] = tg_verb_eval,   [VERB_PREDICT] = tg_verb_predict,
     [VERB_SAMPLE] = tg_verb_sample,
-    [VERB_INFO] = tg_verb_info,   [VERB_BENCH] = tg_verb_bench,
+    [VERB_INFO] = tg_verb_info,   [VERB_DATA] = tg_verb_data,     [VERB_BENCH] = tg_verb_bench,
 };
 
 static void print_error(FILE *err, const char *name, const char *text) {

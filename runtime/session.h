@@ -52,7 +52,7 @@ const char *tg_session_run_folder(Session *session); /* NAME.run */
 Status tg_session_fail(Session *session, Status status, const char *format, ...) TG_PRINTF(3, 4);
 
 typedef Status Verb(Session *session);
-Verb tg_verb_train, tg_verb_eval, tg_verb_predict, tg_verb_sample, tg_verb_info, tg_verb_bench;
+Verb tg_verb_train, tg_verb_eval, tg_verb_predict, tg_verb_sample, tg_verb_info, tg_verb_data, tg_verb_bench;
 
 /* Values that are not finite become null: JSON has no others. */
 json_t *tg_json_number(double value);
