@@ -193,8 +193,7 @@ static void plan_steps(Training *training) {
     *training->loop.total_steps = (double)training->total_steps;
 }
 
-/* Fails before the first step if results cannot be written after the last. */
-static Status make_folder(Training *training) {
+static void name_files(Training *training) {
     Session *session = training->session;
     const char *out = session->options->value[OPT_OUT], *resume = session->options->value[OPT_RESUME];
     training->folder = out != NULL      ? out
@@ -202,6 +201,11 @@ static Status make_folder(Training *training) {
                                         : tg_session_run_folder(session);
     training->weights = tg_arena_printf(session->arena, "%s/weights.safetensors", training->folder);
     training->best = tg_arena_printf(session->arena, "%s/best.safetensors", training->folder);
+}
+
+/* Fails before the first step if results cannot be written after the last. */
+static Status make_folder(const Training *training) {
+    Session *session = training->session;
     char why[256];
     Status status = tg_make_directories(training->folder, why, sizeof why);
     if (status != TG_OK)
@@ -257,8 +261,9 @@ Status tg_training_open(Training *training) {
     tg_monitor_open(&training->monitor, loop);
     list_numbers(training);
     plan_steps(training);
-    TG_TRY(make_folder(training));
+    name_files(training);
     TG_TRY(open_state(training));
+    TG_TRY(make_folder(training));
     TG_TRY(tg_session_open_feed(session, &training->train, training->drawn));
     tg_progress_init(&training->progress, session->err, training->done, training->total_steps, training->epochs);
     return TG_OK;
