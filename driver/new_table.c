@@ -21,6 +21,7 @@ typedef enum Kind { KIND_OUT, KIND_NUMBER, KIND_TEXT } Kind;
 
 typedef struct Column {
     const char *name, *why; /* why: it is left out */
+    const char *word;       /* the first cell that is no number */
     Kind kind;
     int64_t numbers, words, missing;
     double low, high, mean, squares; /* squares: of differences from the mean, summed */
@@ -32,6 +33,7 @@ typedef struct Column {
 typedef struct Table {
     Starter *s;
     const char *path;
+    char separator;
     Column *columns;
     uint32_t count;
     int64_t rows;
@@ -71,8 +73,8 @@ static void add_cell(Column *c, const char *cell) {
         tg_map_put(&c->values, cell, strlen(cell), NULL);
     if (is_number)
         add_number(c, value);
-    else
-        c->words++;
+    else if (c->words++ == 0)
+        c->word = cell;
 }
 
 static Status read_header(Table *t, Csv *csv) {
@@ -85,11 +87,15 @@ static Status read_header(Table *t, Csv *csv) {
     t->columns = TG_ALLOC(arena, Column, t->count);
     for (uint32_t i = 0; i < t->count; i++)
         t->columns[i] = (Column){.name = csv->cells.at[i], .whole = true, .counts = true, .values = tg_map(arena)};
-    const char *first = t->columns[0].name;
-    const char *separator = strchr(first, ';') ? ";" : strchr(first, '\t') ? "tabs" : NULL;
-    if (t->count == 1 && separator)
-        return tg_csv_bad(csv, "the cells are divided by %s, not by commas; convert the file first", separator);
     return TG_OK;
+}
+
+/* What separates the names of the first line: commas, or, if there are none, semicolons or tabs. */
+static char separator_of(const Csv *csv) {
+    size_t line = strcspn(csv->next, "\r\n");
+    if (memchr(csv->next, ',', line))
+        return ',';
+    return memchr(csv->next, ';', line) ? ';' : memchr(csv->next, '\t', line) ? '\t' : ',';
 }
 
 static Status read_rows(Table *t, Csv *csv) {
@@ -114,8 +120,10 @@ static Status read_table(Table *t) {
     const char *why = "";
     Csv csv;
     Status status = tg_csv_open(&csv, arena, t->path, &why);
-    if (status == TG_OK)
+    if (status == TG_OK) {
+        t->separator = csv.separator = separator_of(&csv);
         status = read_rows(t, &csv);
+    }
     if (status != TG_OK)
         tg_error(t->s->p->diags, (Loc){0}, "%s", why);
     else if (t->rows < FEWEST_ROWS)
@@ -134,6 +142,8 @@ static const char *reason(const Table *t, const Column *c) {
         return "it has no name";
     if (c->numbers + c->words == 0)
         return "it is empty";
+    if (c->words && c->numbers > c->words)
+        return tg_arena_printf(t->s->p->arena, "most cells are numbers, '%.40s' is none", c->word);
     if (c->words && (c->values.count > MOST_CATEGORIES || (int64_t)c->values.count > t->rows / 2))
         return "nearly every row has a text of its own";
     if (!c->words && c->counts && c != t->target)
@@ -221,6 +231,11 @@ static void write_source(Table *t, const char *column) {
     starter_string(to, column);
 }
 
+static void write_source_end(Table *t) {
+    const char *separator = t->separator == ',' ? "" : t->separator == ';' ? ", separator = \";\"" : ", separator = \"\\t\"";
+    tg_str_printf(&t->s->text, "%s)\n", separator);
+}
+
 static void write_numbers(Table *t) {
     Str *to = &t->s->text;
     tg_str_printf(to, "    numbers: f32[%u] from csv(path, columns = [", t->number_count);
@@ -235,7 +250,8 @@ static void write_numbers(Table *t) {
         line = (full ? 8 : line) + strlen(t->columns[i].name) + 4;
         separator = ",";
     }
-    tg_str_printf(to, "]%s)\n", t->missing ? ", missing = mean" : "");
+    tg_str_printf(to, "]%s", t->missing ? ", missing = mean" : "");
+    write_source_end(t);
 }
 
 static void write_data(Table *t, int64_t classes) {
@@ -250,11 +266,14 @@ static void write_data(Table *t, int64_t classes) {
         if (is_input(t, i, KIND_TEXT)) {
             tg_str_printf(to, "    text%u: i32 ", ++text);
             write_source(t, t->columns[i].name);
-            tg_str_printf(to, ", categories = true%s)\n", t->columns[i].missing ? ", missing = \"(none)\"" : "");
+            tg_str_printf(to, ", categories = true%s", t->columns[i].missing ? ", missing = \"(none)\"" : "");
+            write_source_end(t);
         }
     tg_str_printf(to, "    target: %s ", classes ? "i32" : "f32");
     write_source(t, t->target->name);
-    tg_str_printf(to, "%s)\n    split { train = 80%%, test = 20%% }\n}\n\n", t->target->kind == KIND_TEXT ? ", categories = true" : "");
+    tg_str_printf(to, "%s", t->target->kind == KIND_TEXT ? ", categories = true" : "");
+    write_source_end(t);
+    tg_str_printf(to, "    split { train = 80%%, test = 20%% }\n}\n\n");
 }
 
 static const char standardize[] =
