@@ -18,6 +18,8 @@ typedef struct Fuser {
     NodeId *inside;   /* its value in the body being built, valid while owner[n] is that group + 1 */
     uint32_t *owner;
     Map *kernels;     /* body -> index of the kernel's function */
+    Map shared;       /* the room of one body's builder serves the next one's */
+    Str scratch, key;
 } Fuser;
 
 typedef struct Body {
@@ -90,26 +92,25 @@ static void key_attr(Str *key, const Attr *attr) {
 }
 
 /* Everything about a body but its source places. */
-static Str body_key(Arena *arena, const Func *body) {
-    Str key = tg_str(arena);
+static void body_key(Str *key, const Func *body) {
+    key->length = 0;
     for (NodeId id = 1; id < body->nodes.count; id++) {
         const Node *node = tg_node(body, id);
         uint32_t fixed[] = {node->op, node->type, node->operand_count, node->attr != NULL};
-        tg_str_add(&key, (const char *)fixed, sizeof fixed);
-        tg_str_add(&key, (const char *)&body->operands.at[node->operands], node->operand_count * sizeof(NodeId));
+        tg_str_add(key, (const char *)fixed, sizeof fixed);
+        tg_str_add(key, (const char *)&body->operands.at[node->operands], node->operand_count * sizeof(NodeId));
         if (node->attr)
-            key_attr(&key, node->attr);
+            key_attr(key, node->attr);
     }
     for (uint32_t i = 0; i < body->results.count; i++)
-        tg_str_add(&key, (const char *)&body->results.at[i].node, sizeof(NodeId));
-    return key;
+        tg_str_add(key, (const char *)&body->results.at[i].node, sizeof(NodeId));
 }
 
 /* The kernel with this body: the one that there is, or the newest function. */
 static uint32_t share_kernel(Fuser *f, Func *body) {
-    Str key = body_key(f->context->arena, body);
+    body_key(&f->key, body);
     bool is_new;
-    uint64_t *known = tg_map_put(f->kernels, key.text, key.length, &is_new);
+    uint64_t *known = tg_map_put(f->kernels, f->key.text, f->key.length, &is_new);
     tg_counted(f->context, is_new ? "kernel" : "shared_kernel", 1);
     if (is_new)
         *known = f->out->funcs.count - 1;
@@ -161,6 +162,9 @@ static Status build_group(Fuser *f, uint32_t index) {
     const Group *group = &f->grouping->groups.at[index];
     const char *name = tg_arena_printf(f->out->arena, "kernel.%u", f->out->funcs.count);
     Body body = {.b = tg_builder(f->out, tg_func_new(f->out, FUNC_KERNEL, name), f->context->fold), .group = index};
+    tg_map_clear(&f->shared);
+    body.b.shared = f->shared;
+    body.b.scratch = f->scratch;
     for (uint32_t i = 0, outputs = 0; i < group->members.count; i++) {
         NodeId member = group->members.at[i];
         if (!f->grouping->output[member])
@@ -169,6 +173,8 @@ static Status build_group(Fuser *f, uint32_t index) {
         body.b.locs = tg_node(f->from, member)->locs;
         tg_result_value(&body.b, tg_intern(f->out, tg_arena_printf(f->context->arena, "o%u", outputs++)), value);
     }
+    f->shared = body.b.shared;
+    f->scratch = body.b.scratch;
     TG_TRY(tg_builder_status(&body.b, f->context->diags));
     uint32_t kernel = share_kernel(f, body.b.func);
     if (tg_says_remarks(f->context))
@@ -213,6 +219,7 @@ static Status fuse_func(PassContext *context, const Graph *in, Graph *out, const
         .value = TG_ALLOC(context->arena, NodeId, count),
         .inside = TG_ALLOC(context->arena, NodeId, count),
         .owner = TG_ALLOC(context->arena, uint32_t, count),
+        .shared = tg_map(context->arena), .scratch = tg_str(context->arena), .key = tg_str(context->arena),
     };
     Func *func = tg_func_new(out, from->kind, from->name);
     func->args = from->args;

@@ -62,3 +62,12 @@ uint64_t *tg_map_put(Map *map, const void *key, size_t bytes, bool *is_new) {
         *is_new = added;
     return &slot->value;
 }
+
+void tg_map_clear(Map *map) {
+    enum { KEPT = 256 };
+    if (map->capacity > KEPT)
+        *map = tg_map(map->arena);
+    else if (map->count > 0)
+        memset(map->slots, 0, map->capacity * sizeof *map->slots);
+    map->count = 0;
+}

@@ -14,6 +14,8 @@ typedef struct Map {
 
 static inline Map tg_map(Arena *arena) { return (Map){.arena = arena}; }
 
+/* Forgets all keys; the room stays for the next ones, unless it is much. */
+void tg_map_clear(Map *map);
 /* The value's place, or NULL. */
 uint64_t *tg_map_find(const Map *map, const void *key, size_t bytes);
 /* The value's place, made (as 0) if the key is new; `*is_new` may be NULL. */
