@@ -123,6 +123,11 @@ static bool read_tokenizer(Lower *l, Env *env, const Ast *ast, DataField *field)
 /* A number, the name mean, or a category. */
 static bool read_missing(Lower *l, Env *env, const Ast *ast, DataField *field) {
     if (ast->kind == AST_NAME && strcmp(ast->name, "mean") == 0) {
+        DType dtype = tg_type_of(&l->graph->types, field->type)->dtype;
+        if (!tg_is_float(dtype)) {
+            lower_fail(l, ast->loc, "a mean is no %s: give the number to take for a cell without one", tg_dtype(dtype)->name);
+            return false;
+        }
         add_option(l, field, "missing", "mean");
         return true;
     }

@@ -84,7 +84,7 @@ static Status place_columns(Table *table) {
     bool more = false;
     TG_TRY(tg_csv_row(&table->csv, &more));
     if (!more)
-        return tg_csv_bad(&table->csv, "the file is empty; a row of column names is expected");
+        return tg_csv_bad(&table->csv, "it is empty; a row of column names is expected");
     table->header = table->csv.cells.count;
     for (uint32_t i = 0; i < table->count; i++) {
         Column *column = &table->columns[i];
@@ -183,8 +183,12 @@ static Status read_files(Table *table) {
     const char *single[] = {request->path}, *const *paths = single;
     size_t count = 1;
     glob_t found = {0};
-    if (request->output == NULL && strpbrk(request->path, "*?[") != NULL &&
-        glob(request->path, 0, NULL, &found) == 0) {
+    bool pattern = request->output == NULL && strpbrk(request->path, "*?[") != NULL;
+    if (pattern && glob(request->path, 0, NULL, &found) != 0) {
+        *table->why = tg_arena_printf(table->arena, "no file matches %s", request->path);
+        return TG_IO;
+    }
+    if (pattern) {
         count = found.gl_pathc;
         const char **kept = TG_ALLOC(table->arena, const char *, count);
         for (size_t i = 0; i < count; i++)
@@ -309,9 +313,6 @@ static Status put_words(Table *table, Column *column, uint32_t index, const Data
 }
 
 static Status put_integers(Table *table, Column *column, uint32_t index) {
-    if (table->missing == MISSING_MEAN)
-        return tg_csv_bad(&table->csv, "column '%s': a mean is no value of %s; missing = mean is for fields of f32",
-                          column->name, tg_dtype(table->request->dtype)->name);
     for (uint32_t i = 0; i < column->cells.count; i++) {
         go_to(table, &column->cells.at[i]);
         TG_TRY(put_number(table, column, index, column->cells.at[i].text, i));

@@ -142,7 +142,7 @@ static const char *class_text(const Report *report, uint32_t field, int64_t valu
     } else {
         tg_str_printf(&text, "%lld", (long long)value);
     }
-    return report->set.window_step > 0 ? tg_arena_printf(report->session->arena, "\"%s\"", text.text) : text.text;
+    return word != NULL || report->set.window_step > 0 ? tg_arena_printf(report->session->arena, "\"%s\"", text.text) : text.text;
 }
 
 static const char *record_text(const Report *report, uint32_t field, const unsigned char *record) {
