@@ -48,7 +48,7 @@ static Status choose_output(Starter *s, const StarterRow *row) {
     }
     s->output = option ? option : named;
     if (s->output == NULL)
-        s->output = tg_arena_printf(p->arena, "%s.tg", row->write == starter_table && data ? stem(p->arena, data) : row->name);
+        s->output = tg_arena_printf(p->arena, "%s.tg", row->write == starter_table && data && data[0] ? stem(p->arena, data) : row->name);
     size_t length = strlen(s->output);
     if (length < 4 || strcmp(s->output + length - 3, ".tg") != 0) {
         tg_error(p->diags, (Loc){0}, "the output '%s' is no NAME.tg", s->output);

@@ -135,18 +135,18 @@ static Status read_table(Table *t) {
 /* ---- what the columns are ---- */
 
 static const char *reason(const Table *t, const Column *c) {
-    for (const Column *other = t->columns; other < c; other++)
-        if (strcmp(other->name, c->name) == 0)
-            return "a column of this name comes before it";
-    if (c->name[0] == '\0' || strchr(c->name, '\n'))
-        return "it has no name";
+    for (const Column *other = t->columns; other < t->columns + t->count; other++)
+        if (other != c && strcmp(other->name, c->name) == 0)
+            return "there are two of this name";
+    if (c->name[0] == '\0' || strpbrk(c->name, "\r\n"))
+        return "it has no name of one line";
     if (c->numbers + c->words == 0)
         return "it is empty";
     if (c->words && c->numbers > c->words)
         return tg_arena_printf(t->s->p->arena, "most cells are numbers, '%.40s' is none", c->word);
     if (c->words && (c->values.count > MOST_CATEGORIES || (int64_t)c->values.count > t->rows / 2))
         return "nearly every row has a text of its own";
-    if (!c->words && c->counts && c != t->target)
+    if (!c->words && c->counts && c->whole && (c->low == 0 || c->low == 1) && c != t->target)
         return "it counts the rows";
     return NULL;
 }
@@ -158,7 +158,7 @@ static Status find_target(Table *t) {
     Str all = tg_str(p->arena);
     for (uint32_t i = 0; i < t->count; i++) {
         names[i] = t->columns[i].name;
-        tg_str_printf(&all, "%s%s", i ? ", " : "", names[i]);
+        tg_str_printf(&all, "%s'%s'", i ? ", " : "", names[i]);
         if (name && strcmp(names[i], name) == 0 && t->target == NULL)
             t->target = &t->columns[i];
     }
@@ -182,7 +182,7 @@ static Status check_target(Table *t) {
     if (c->missing)
         return fail(t, tg_arena_printf(arena, "the target '%s' is missing in %lld of %lld rows: take them out of the file, nothing "
                                        "can be learned from them", c->name, (long long)c->missing, (long long)t->rows));
-    if (c->values.count < 2)
+    if (c->words ? c->values.count < 2 : c->low == c->high)
         return fail(t, tg_arena_printf(arena, "the target '%s' is the same in every row", c->name));
     return TG_OK;
 }
@@ -202,7 +202,11 @@ static Status classify(Table *t) {
     TG_TRY(check_target(t));
     if (t->number_count + t->text_count)
         return TG_OK;
-    return fail(t, tg_arena_printf(t->s->p->arena, "%s has no column to predict '%s' from", t->path, t->target->name));
+    Status status = fail(t, tg_arena_printf(t->s->p->arena, "%s has no column to predict '%s' from", t->path, t->target->name));
+    for (uint32_t i = 0; i < t->count && i < 20; i++)
+        if (t->columns[i].why)
+            tg_note(t->s->p->diags, (Loc){0}, "'%s' is left out: %s", t->columns[i].name, t->columns[i].why);
+    return status;
 }
 
 /* Classes of the target; 0: it is a number to come close to. */
@@ -379,7 +383,7 @@ static void write_comments(Table *t) {
     tg_str_printf(to, "// Predicts %s of a table of %lld rows from %u numbers and %u texts of the same row.\n", t->target->name,
                   (long long)t->rows, t->number_count, t->text_count);
     for (uint32_t i = 0; i < t->count; i++)
-        if (t->columns[i].kind == KIND_OUT && !strchr(t->columns[i].name, '\n'))
+        if (t->columns[i].kind == KIND_OUT && !strpbrk(t->columns[i].name, "\r\n"))
             tg_str_printf(to, "// Left out: '%s': %s.\n", t->columns[i].name, t->columns[i].why);
     tg_str_printf(to, "\n");
 }
