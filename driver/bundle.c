@@ -13,8 +13,8 @@ static const char plugin[] = "libtgrt_dnn.so";
 
 /* What every machine with this libc has. */
 static bool is_of_libc(const char *name) {
-    static const char *const names[] = {"libc.so",  "libm.so",      "libpthread.so", "libdl.so",
-                                        "librt.so", "libresolv.so", "libutil.so",    "ld-linux", "linux-vdso"};
+    static const char *const names[] = {"libc.so",      "libm.so",    "libpthread.so", "libdl.so",  "librt.so",
+                                        "libresolv.so", "libutil.so", "ld-linux",      "linux-vdso"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strncmp(name, names[i], strlen(names[i])) == 0)
             return true;
@@ -175,6 +175,7 @@ Status bundle_write(Pipeline *p) {
         p->lowered.plan->source_directory = PLAN_BESIDE_PROGRAM;
     }
     LlvmRequest request = pipeline_request(p);
-    TG_TRY(tg_program_write(p->arena, p->diags, &request, tg_arena_printf(p->arena, "%s/%s", folder, pipeline_base_name(p)), NULL));
+    TG_TRY(tg_program_write(p->arena, p->diags, &request,
+                            tg_arena_printf(p->arena, "%s/%s", folder, pipeline_base_name(p)), NULL));
     return copy_libraries(p, folder);
 }

@@ -13,7 +13,8 @@ Status command_check(Pipeline *p) {
     TG_TRY(pipeline_run(p, STAGE_NAMES));
     bool whole = has_train(p->unit->file);
     if (!whole && p->cli->value[CLI_SHAPES]) {
-        tg_error(p->diags, p->unit->file->loc, "the file has no 'train { }': shapes are known where values are, so name the "
+        tg_error(p->diags, p->unit->file->loc,
+                 "the file has no 'train { }': shapes are known where values are, so name the "
                  "file that imports this one");
         return TG_MODEL;
     }

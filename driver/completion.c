@@ -31,9 +31,9 @@ typedef struct ChoiceRow {
 
 static ChoiceRow choice_of(const char *called) {
     static const ChoiceRow rows[] = {
-        {"FILE", CHOICE_FILE, NULL},    {"PATH", CHOICE_FILE, NULL},         {"DIR", CHOICE_FOLDER, NULL},
-        {"FILE|-", CHOICE_FILE, NULL},  {"PROGRAM DUMP", CHOICE_FILE, NULL}, {"PASS", CHOICE_WORDS, add_passes},
-        {"A,B", CHOICE_FREE, NULL},     {"STAGE", CHOICE_WORDS, add_stages},
+        {"FILE", CHOICE_FILE, NULL},   {"PATH", CHOICE_FILE, NULL},         {"DIR", CHOICE_FOLDER, NULL},
+        {"FILE|-", CHOICE_FILE, NULL}, {"PROGRAM DUMP", CHOICE_FILE, NULL}, {"PASS", CHOICE_WORDS, add_passes},
+        {"A,B", CHOICE_FREE, NULL},    {"STAGE", CHOICE_WORDS, add_stages},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].called, called) == 0)
@@ -81,18 +81,22 @@ static void bash_values(Str *to, Command command) {
     for (uint32_t at = 0; (row = cli_next_option(command, &at)); at++) {
         ChoiceRow choice = choice_of(row->value);
         if (row->value[0])
-            tg_str_printf(to, "    %s:%s%s) kind=%s values='%s' ;;\n", cli_command_name(command), cli_dashes(row), row->name,
-                          choice.choice == CHOICE_FILE ? "-f" : choice.choice == CHOICE_FOLDER ? "-d" : "''",
+            tg_str_printf(to, "    %s:%s%s) kind=%s values='%s' ;;\n", cli_command_name(command), cli_dashes(row),
+                          row->name,
+                          choice.choice == CHOICE_FILE     ? "-f"
+                          : choice.choice == CHOICE_FOLDER ? "-d"
+                                                           : "''",
                           words_of(to->arena, choice));
     }
 }
 
 static void bash(Str *to) {
-    tg_str_printf(to, "# Completions of tgc for bash: source <(tgc completion bash)\n_tgc() {\n"
-                      "    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n"
-                      "    local options='' words='' values='' kind=none\n"
-                      "    COMPREPLY=()\n"
-                      "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
+    tg_str_printf(
+        to, "# Completions of tgc for bash: source <(tgc completion bash)\n_tgc() {\n"
+            "    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n"
+            "    local options='' words='' values='' kind=none\n"
+            "    COMPREPLY=()\n"
+            "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
     for (int i = 0; i < COMMAND_COUNT; i++)
         tg_str_printf(to, "%s ", cli_command_name((Command)i));
     tg_str_printf(to, "--help --version' -- \"$word\"))\n        return\n    fi\n"

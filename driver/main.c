@@ -9,12 +9,14 @@ typedef Status Run(Pipeline *p);
 
 static Run *run_of(Command command) {
     static Run *const runs[COMMAND_COUNT] = {
-        [COMMAND_NEW] = command_new,         [COMMAND_COMPLETION] = command_completion, [COMMAND_MAN] = command_man,
-        [COMMAND_CHECK] = command_check,     [COMMAND_COMPILE] = command_compile, [COMMAND_OPT] = command_opt, [COMMAND_LLC] = command_llc,
-        [COMMAND_EXPLAIN] = command_explain, [COMMAND_REPLAY] = command_replay, [COMMAND_TRAIN] = command_run,       [COMMAND_EVAL] = command_run,
-        [COMMAND_PREDICT] = command_run,     [COMMAND_SAMPLE] = command_run,
-            [COMMAND_INFO] = command_run,        [COMMAND_DATA] = command_run,
-            [COMMAND_BENCH] = command_run,
+        [COMMAND_NEW] = command_new,         [COMMAND_COMPLETION] = command_completion,
+        [COMMAND_MAN] = command_man,         [COMMAND_CHECK] = command_check,
+        [COMMAND_COMPILE] = command_compile, [COMMAND_OPT] = command_opt,
+        [COMMAND_LLC] = command_llc,         [COMMAND_EXPLAIN] = command_explain,
+        [COMMAND_REPLAY] = command_replay,   [COMMAND_TRAIN] = command_run,
+        [COMMAND_EVAL] = command_run,        [COMMAND_PREDICT] = command_run,
+        [COMMAND_SAMPLE] = command_run,      [COMMAND_INFO] = command_run,
+        [COMMAND_DATA] = command_run,        [COMMAND_BENCH] = command_run,
     };
     return runs[command];
 }
@@ -50,7 +52,8 @@ static bool is_any(const char *text, const char *a, const char *b, const char *c
 static bool asks_for_json(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i] + (argv[i][0] == '-') + (argv[i][0] == '-' && argv[i][1] == '-');
-        bool split = strcmp(text, "diagnostics") == 0 && text > argv[i] && i + 1 < argc && strcmp(argv[i + 1], "json") == 0;
+        bool split =
+            strcmp(text, "diagnostics") == 0 && text > argv[i] && i + 1 < argc && strcmp(argv[i + 1], "json") == 0;
         if (split || (text > argv[i] && strcmp(text, "diagnostics=json") == 0))
             return true;
     }

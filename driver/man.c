@@ -81,8 +81,10 @@ static void add_takers(Str *to, const OptionRow *row) {
 }
 
 static void add_options(Str *to) {
-    tg_str_printf(to, ".SH OPTIONS\nAn option's value follows it after a space or an equals sign. The commands that take it stand "
-                      "in brackets.\n");
+    tg_str_printf(
+        to,
+        ".SH OPTIONS\nAn option's value follows it after a space or an equals sign. The commands that take it stand "
+        "in brackets.\n");
     const OptionRow *row;
     for (uint32_t at = 0; (row = cli_next_option(COMMAND_COUNT, &at)); at++) {
         tg_str_printf(to, ".TP\n\\fB");
@@ -103,8 +105,9 @@ static void add_options(Str *to) {
 }
 
 static void add_warnings(Str *to) {
-    tg_str_printf(to, ".SH WARNINGS\n\\fB\\-Wno\\-\\fINAME\\fR switches one off, \\fB\\-Werror=\\fINAME\\fR makes it an error, "
-                      "\\fB\\-Werror\\fR all of them.\n");
+    tg_str_printf(
+        to, ".SH WARNINGS\n\\fB\\-Wno\\-\\fINAME\\fR switches one off, \\fB\\-Werror=\\fINAME\\fR makes it an error, "
+            "\\fB\\-Werror\\fR all of them.\n");
     for (int w = 0; w < WARNING_COUNT; w++) {
         tg_str_printf(to, ".TP\n\\fB\\-W");
         for (const char *c = tg_warning_name((Warning)w); *c; c++)
@@ -119,11 +122,14 @@ static void add_warnings(Str *to) {
 
 Status command_man(Pipeline *p) {
     Str text = tg_str(p->arena);
-    tg_str_printf(&text, ".TH TGC 1 \"\" \"tgc %s\" \"User Commands\"\n"
-                         ".SH NAME\ntgc \\- compile model definitions to programs that train them\n"
-                         ".SH SYNOPSIS\n.B tgc\n.I COMMAND\n[\\fIOPTION\\fR]... \\fIFILE\\fR\n"
-                         ".SH DESCRIPTION\nA model and how it is trained stand in one .tg file. tgc checks it, compiles it to a "
-                         "native program, and runs that program's commands: train, eval, predict, sample, info and bench.\n", TGC_VERSION);
+    tg_str_printf(
+        &text,
+        ".TH TGC 1 \"\" \"tgc %s\" \"User Commands\"\n"
+        ".SH NAME\ntgc \\- compile model definitions to programs that train them\n"
+        ".SH SYNOPSIS\n.B tgc\n.I COMMAND\n[\\fIOPTION\\fR]... \\fIFILE\\fR\n"
+        ".SH DESCRIPTION\nA model and how it is trained stand in one .tg file. tgc checks it, compiles it to a "
+        "native program, and runs that program's commands: train, eval, predict, sample, info and bench.\n",
+        TGC_VERSION);
     add_commands(&text);
     add_options(&text);
     add_warnings(&text);

@@ -48,7 +48,8 @@ static Status choose_output(Starter *s, const StarterRow *row) {
     }
     s->output = option ? option : named;
     if (s->output == NULL)
-        s->output = tg_arena_printf(p->arena, "%s.tg", row->write == starter_table && data && data[0] ? stem(p->arena, data) : row->name);
+        s->output = tg_arena_printf(p->arena, "%s.tg",
+                                    row->write == starter_table && data && data[0] ? stem(p->arena, data) : row->name);
     size_t length = strlen(s->output);
     if (length < 4 || strcmp(s->output + length - 3, ".tg") != 0) {
         tg_error(p->diags, (Loc){0}, "the output '%s' is no NAME.tg", s->output);
@@ -95,7 +96,8 @@ Status command_new(Pipeline *p) {
     if (row == NULL)
         return TG_USAGE;
     if (p->cli->value[CLI_COLUMN] && row->write != starter_table) {
-        tg_error(p->diags, (Loc){0}, "--target names a column of a table: tgc new table --data FILE.csv --target COLUMN");
+        tg_error(p->diags, (Loc){0},
+                 "--target names a column of a table: tgc new table --data FILE.csv --target COLUMN");
         return TG_USAGE;
     }
     Starter s = {.p = p, .text = tg_str(p->arena)};

@@ -9,45 +9,44 @@
 
 static const char digits_images[] = "digits-images.idx.gz", digits_labels[] = "digits-labels.idx.gz";
 
-static const char mlp_after_data[] =
-    "    split { train = 80%, test = 20% }\n"
-    "}\n"
-    "\n"
-    "module Mlp(in: int, hidden: int, classes: int) {\n"
-    "    fc1 = Linear(in, hidden)\n"
-    "    fc2 = Linear(hidden, classes)\n"
-    "\n"
-    "    fn (x: f32[B, in]) -> f32[B, classes] {\n"
-    "        return fc2(relu(fc1(x)))\n"
-    "    }\n"
-    "}\n"
-    "\n"
-    "net = Mlp(8 * 8, hidden, 10)\n"
-    "\n"
-    "fn logits(image: u8[B, 8, 8]) -> f32[B, 10] {\n"
-    "    return net(reshape(f32(image) / 16, [B, 8 * 8]))      // pixels are 0 .. 16\n"
-    "}\n"
-    "\n"
-    "// All fields of the record are logged; training minimises `loss`.\n"
-    "fn objective(b: Digits) {\n"
-    "    y = logits(b.image)\n"
-    "    return { loss: cross_entropy(y, b.label), accuracy: accuracy(y, b.label) }\n"
-    "}\n"
-    "\n"
-    "train {\n"
-    "    data      = Digits.train\n"
-    "    validate  = Digits.test\n"
-    "    objective = objective\n"
-    "    batch     = 32\n"
-    "    epochs    = 30\n"
-    "    optimizer = AdamW(lr = warmup_cosine(1e-2, warmup = 50))\n"
-    "    seed      = 1\n"
-    "}\n"
-    "\n"
-    "export fn classify(image: u8[B, 8, 8]) {\n"
-    "    p = softmax(logits(image))\n"
-    "    return { digit: argmax(p), confidence: max(p, axis = -1) }\n"
-    "}\n";
+static const char mlp_after_data[] = "    split { train = 80%, test = 20% }\n"
+                                     "}\n"
+                                     "\n"
+                                     "module Mlp(in: int, hidden: int, classes: int) {\n"
+                                     "    fc1 = Linear(in, hidden)\n"
+                                     "    fc2 = Linear(hidden, classes)\n"
+                                     "\n"
+                                     "    fn (x: f32[B, in]) -> f32[B, classes] {\n"
+                                     "        return fc2(relu(fc1(x)))\n"
+                                     "    }\n"
+                                     "}\n"
+                                     "\n"
+                                     "net = Mlp(8 * 8, hidden, 10)\n"
+                                     "\n"
+                                     "fn logits(image: u8[B, 8, 8]) -> f32[B, 10] {\n"
+                                     "    return net(reshape(f32(image) / 16, [B, 8 * 8]))      // pixels are 0 .. 16\n"
+                                     "}\n"
+                                     "\n"
+                                     "// All fields of the record are logged; training minimises `loss`.\n"
+                                     "fn objective(b: Digits) {\n"
+                                     "    y = logits(b.image)\n"
+                                     "    return { loss: cross_entropy(y, b.label), accuracy: accuracy(y, b.label) }\n"
+                                     "}\n"
+                                     "\n"
+                                     "train {\n"
+                                     "    data      = Digits.train\n"
+                                     "    validate  = Digits.test\n"
+                                     "    objective = objective\n"
+                                     "    batch     = 32\n"
+                                     "    epochs    = 30\n"
+                                     "    optimizer = AdamW(lr = warmup_cosine(1e-2, warmup = 50))\n"
+                                     "    seed      = 1\n"
+                                     "}\n"
+                                     "\n"
+                                     "export fn classify(image: u8[B, 8, 8]) {\n"
+                                     "    p = softmax(logits(image))\n"
+                                     "    return { digit: argmax(p), confidence: max(p, axis = -1) }\n"
+                                     "}\n";
 
 static bool is_there(Arena *arena, const char *folder, const char *name) {
     return access(tg_arena_printf(arena, "%s/%s", folder, name), R_OK) == 0;
@@ -70,7 +69,8 @@ static Status find_digits(Starter *s, const char **folder) {
         tg_error(p->diags, (Loc){0}, "the folder %s does not hold %s and %s", given, digits_images, digits_labels);
         return TG_IO;
     }
-    tg_note(p->diags, (Loc){0}, "copy %s and %s from models/data of tgc's source into the folder 'data', or name theirs with --data",
+    tg_note(p->diags, (Loc){0},
+            "copy %s and %s from models/data of tgc's source into the folder 'data', or name theirs with --data",
             digits_images, digits_labels);
     return TG_OK;
 }
@@ -79,7 +79,8 @@ Status starter_mlp(Starter *s) {
     const char *folder;
     TG_TRY(find_digits(s, &folder));
     folder = starter_path(s, folder);
-    tg_str_printf(&s->text, "// An MLP that reads handwritten digits of 8x8 pixels. For other images: idx or npy files of theirs, and their\n"
+    tg_str_printf(&s->text, "// An MLP that reads handwritten digits of 8x8 pixels. For other images: idx or npy files "
+                            "of theirs, and their\n"
                             "// size in place of 8. `tgc check --shapes` shows what every line gives.\n\n"
                             "const hidden = 128\n\ndata Digits {\n    image: u8[8, 8] from idx(");
     starter_string(&s->text, tg_arena_printf(s->p->arena, "%s/%s", folder, digits_images));
@@ -180,12 +181,15 @@ Status starter_gpt(Starter *s) {
         return TG_IO;
     }
     if (info.st_size < SHORTEST_TEXT) {
-        tg_error(p->diags, (Loc){0}, "%s has %lld bytes; a language model learns from %d or more", path, (long long)info.st_size,
-                 SHORTEST_TEXT);
+        tg_error(p->diags, (Loc){0}, "%s has %lld bytes; a language model learns from %d or more", path,
+                 (long long)info.st_size, SHORTEST_TEXT);
         return TG_MODEL;
     }
-    tg_str_printf(&s->text, "// A GPT-2 style language model over the bytes of a text: T bytes are seen at once, L blocks with H heads of\n"
-                            "// width C / H. A larger one: tgc train %s.tg --set L=8 --set C=256\n\nconst corpus = ", s->name);
+    tg_str_printf(
+        &s->text,
+        "// A GPT-2 style language model over the bytes of a text: T bytes are seen at once, L blocks with H heads of\n"
+        "// width C / H. A larger one: tgc train %s.tg --set L=8 --set C=256\n\nconst corpus = ",
+        s->name);
     starter_string(&s->text, starter_path(s, path));
     tg_str_printf(&s->text, "\nconst T = 64, L = 4, H = 4, C = 128\nconst drop = %s\n\n",
                   info.st_size < 1 << 20 ? "0.1   // of a small text, little is learned by heart" : "0.0");

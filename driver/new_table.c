@@ -10,11 +10,11 @@
 
 enum {
     FEWEST_ROWS = 10,
-    MOST_CLASSES = 10,       /* whole numbers of so few values are classes */
-    MOST_CATEGORIES = 1000,  /* of a text column */
-    STEPS = 1500,            /* about so many are trained */
+    MOST_CLASSES = 10,      /* whole numbers of so few values are classes */
+    MOST_CATEGORIES = 1000, /* of a text column */
+    STEPS = 1500,           /* about so many are trained */
     LARGEST_BATCH = 32,
-    LINE = 100,              /* columns of the source */
+    LINE = 100, /* columns of the source */
 };
 
 typedef enum Kind { KIND_OUT, KIND_NUMBER, KIND_TEXT } Kind;
@@ -180,8 +180,11 @@ static Status check_target(Table *t) {
     if (c->why)
         return fail(t, tg_arena_printf(arena, "the column '%s' cannot be predicted: %s", c->name, c->why));
     if (c->missing)
-        return fail(t, tg_arena_printf(arena, "the target '%s' is missing in %lld of %lld rows: take them out of the file, nothing "
-                                       "can be learned from them", c->name, (long long)c->missing, (long long)t->rows));
+        return fail(
+            t, tg_arena_printf(arena,
+                               "the target '%s' is missing in %lld of %lld rows: take them out of the file, nothing "
+                               "can be learned from them",
+                               c->name, (long long)c->missing, (long long)t->rows));
     if (c->words ? c->values.count < 2 : c->low == c->high)
         return fail(t, tg_arena_printf(arena, "the target '%s' is the same in every row", c->name));
     return TG_OK;
@@ -202,7 +205,8 @@ static Status classify(Table *t) {
     TG_TRY(check_target(t));
     if (t->number_count + t->text_count)
         return TG_OK;
-    Status status = fail(t, tg_arena_printf(t->s->p->arena, "%s has no column to predict '%s' from", t->path, t->target->name));
+    Status status =
+        fail(t, tg_arena_printf(t->s->p->arena, "%s has no column to predict '%s' from", t->path, t->target->name));
     for (uint32_t i = 0; i < t->count && i < 20; i++)
         if (t->columns[i].why)
             tg_note(t->s->p->diags, (Loc){0}, "'%s' is left out: %s", t->columns[i].name, t->columns[i].why);
@@ -219,7 +223,9 @@ static int64_t class_count(const Column *target) {
 
 /* ---- writing ---- */
 
-static bool is_input(const Table *t, uint32_t i, Kind kind) { return &t->columns[i] != t->target && t->columns[i].kind == kind; }
+static bool is_input(const Table *t, uint32_t i, Kind kind) {
+    return &t->columns[i] != t->target && t->columns[i].kind == kind;
+}
 
 static int64_t category_count(const Column *c) { return c->values.count + (c->missing != 0); }
 
@@ -236,7 +242,9 @@ static void write_source(Table *t, const char *column) {
 }
 
 static void write_source_end(Table *t) {
-    const char *separator = t->separator == ',' ? "" : t->separator == ';' ? ", separator = \";\"" : ", separator = \"\\t\"";
+    const char *separator = t->separator == ','   ? ""
+                            : t->separator == ';' ? ", separator = \";\""
+                                                  : ", separator = \"\\t\"";
     tg_str_printf(&t->s->text, "%s)\n", separator);
 }
 
@@ -280,23 +288,23 @@ static void write_data(Table *t, int64_t classes) {
     tg_str_printf(to, "    split { train = 80%%, test = 20%% }\n}\n\n");
 }
 
-static const char standardize[] =
-    "// Takes the mean away and divides by the deviation: those of the batch in training, running ones, kept as state, elsewhere.\n"
-    "module Standardize(n: int, momentum: f32 = 0.1) {\n"
-    "    state mu:  f32[n] = zeros\n"
-    "    state var: f32[n] = ones\n"
-    "\n"
-    "    fn (x: f32[B, n]) -> f32[B, n] {\n"
-    "        if training {\n"
-    "            m    = mean(x, axis = 0)\n"
-    "            v    = mean((x - m) ^ 2, axis = 0)\n"
-    "            mu  := mix(mu, m, momentum)\n"
-    "            var := mix(var, v, momentum)\n"
-    "            return (x - m) * rsqrt(v + 1e-6)\n"
-    "        }\n"
-    "        return (x - mu) * rsqrt(var + 1e-6)\n"
-    "    }\n"
-    "}\n\n";
+static const char standardize[] = "// Takes the mean away and divides by the deviation: those of the batch in "
+                                  "training, running ones, kept as state, elsewhere.\n"
+                                  "module Standardize(n: int, momentum: f32 = 0.1) {\n"
+                                  "    state mu:  f32[n] = zeros\n"
+                                  "    state var: f32[n] = ones\n"
+                                  "\n"
+                                  "    fn (x: f32[B, n]) -> f32[B, n] {\n"
+                                  "        if training {\n"
+                                  "            m    = mean(x, axis = 0)\n"
+                                  "            v    = mean((x - m) ^ 2, axis = 0)\n"
+                                  "            mu  := mix(mu, m, momentum)\n"
+                                  "            var := mix(var, v, momentum)\n"
+                                  "            return (x - m) * rsqrt(v + 1e-6)\n"
+                                  "        }\n"
+                                  "        return (x - mu) * rsqrt(var + 1e-6)\n"
+                                  "    }\n"
+                                  "}\n\n";
 
 /* "numbers, text1, text2", each with `before` in front and, if `typed`, its type behind. */
 static void write_inputs(Table *t, const char *before, bool typed) {
@@ -322,10 +330,13 @@ static void write_net(Table *t, int64_t outputs) {
     for (uint32_t i = 0; i < t->count; i++)
         if (is_input(t, i, KIND_TEXT)) {
             int64_t own = embedding_width(&t->columns[i]);
-            tg_str_printf(to, "    embed%u = Embedding(%lld, %lld)\n", ++text, (long long)category_count(&t->columns[i]), (long long)own);
+            tg_str_printf(to, "    embed%u = Embedding(%lld, %lld)\n", ++text,
+                          (long long)category_count(&t->columns[i]), (long long)own);
             width += own;
         }
-    tg_str_printf(to, "    fc1    = Linear(%lld, hidden)\n    fc2    = Linear(hidden, hidden)\n    fc3    = Linear(hidden, out)\n\n    fn (",
+    tg_str_printf(to,
+                  "    fc1    = Linear(%lld, hidden)\n    fc2    = Linear(hidden, hidden)\n    fc3    = Linear(hidden, "
+                  "out)\n\n    fn (",
                   (long long)width);
     write_inputs(t, "", true);
     tg_str_printf(to, ") -> f32[B, out] {\n        x = ");
@@ -333,19 +344,23 @@ static void write_net(Table *t, int64_t outputs) {
     tg_str_printf(to, "%s%s", joined ? "concat([" : "", t->number_count ? "input(numbers)" : "");
     for (uint32_t i = 0; i < text; i++)
         tg_str_printf(to, "%sembed%u(text%u)", i || t->number_count ? ", " : "", i + 1, i + 1);
-    tg_str_printf(to, "%s\n        return fc3(relu(fc2(relu(fc1(x)))))\n    }\n}\n\nnet = Net(%d, %lld)\n\n", joined ? "], axis = -1)" : "",
-                  t->rows < 1000 ? 32 : 64, (long long)outputs);
+    tg_str_printf(to, "%s\n        return fc3(relu(fc2(relu(fc1(x)))))\n    }\n}\n\nnet = Net(%d, %lld)\n\n",
+                  joined ? "], axis = -1)" : "", t->rows < 1000 ? 32 : 64, (long long)outputs);
 }
 
 static void write_regression(Table *t) {
     Str *to = &t->s->text;
-    tg_str_printf(to, "// Mean and deviation of the target: the network's own numbers lie around -2 .. 2.\nconst centre = %.4g, scale = %.4g\n\n",
+    tg_str_printf(to,
+                  "// Mean and deviation of the target: the network's own numbers lie around -2 .. 2.\nconst centre = "
+                  "%.4g, scale = %.4g\n\n",
                   t->target->mean, sqrt(t->target->squares / (double)t->rows));
     write_net(t, 1);
     tg_str_printf(to, "fn objective(b: Table) {\n    y    = net(");
     write_inputs(t, "b.", false);
-    tg_str_printf(to, ")[:, 0]\n    loss = mse(y, (b.target - centre) / scale)\n    return { loss, rmse: scale * sqrt(loss) }\n}\n\n"
-                      "export fn predict(");
+    tg_str_printf(
+        to,
+        ")[:, 0]\n    loss = mse(y, (b.target - centre) / scale)\n    return { loss, rmse: scale * sqrt(loss) }\n}\n\n"
+        "export fn predict(");
     write_inputs(t, "", true);
     tg_str_printf(to, ") {\n    return { value: centre + scale * net(");
     write_inputs(t, "", false);
@@ -356,11 +371,15 @@ static void write_classes(Table *t, int64_t classes) {
     Str *to = &t->s->text;
     write_net(t, classes);
     int64_t low = t->target->kind == KIND_TEXT ? 0 : (int64_t)t->target->low;
-    const char *offset = low == 0 ? "" : tg_arena_printf(to->arena, low > 0 ? " - %lld" : " + %lld", llabs((long long)low));
-    const char *back = low == 0 ? "" : tg_arena_printf(to->arena, low > 0 ? " + %lld" : " - %lld", llabs((long long)low));
+    const char *offset =
+        low == 0 ? "" : tg_arena_printf(to->arena, low > 0 ? " - %lld" : " + %lld", llabs((long long)low));
+    const char *back =
+        low == 0 ? "" : tg_arena_printf(to->arena, low > 0 ? " + %lld" : " - %lld", llabs((long long)low));
     tg_str_printf(to, "fn objective(b: Table) {\n    y     = net(");
     write_inputs(t, "b.", false);
-    tg_str_printf(to, ")\n    label = b.target%s\n    return { loss: cross_entropy(y, label), accuracy: accuracy(y, label) }\n}\n\nexport fn predict(",
+    tg_str_printf(to,
+                  ")\n    label = b.target%s\n    return { loss: cross_entropy(y, label), accuracy: accuracy(y, label) "
+                  "}\n}\n\nexport fn predict(",
                   offset);
     write_inputs(t, "", true);
     tg_str_printf(to, ") {\n    p = softmax(net(");
@@ -372,16 +391,18 @@ static void write_train(Table *t) {
     int64_t records = t->rows * 8 / 10, batch = records / 4 < LARGEST_BATCH ? records / 4 : LARGEST_BATCH;
     int64_t steps = (records + batch - 1) / batch, epochs = (STEPS + steps - 1) / steps;
     epochs = epochs < 3 ? 3 : epochs > 100 ? 100 : epochs;
-    tg_str_printf(&t->s->text,
-                  "train {\n    data      = Table.train\n    validate  = Table.test\n    objective = objective\n    batch     = %lld\n"
-                  "    epochs    = %lld\n    optimizer = AdamW(lr = warmup_cosine(3e-3, warmup = 50))\n    seed      = 1\n}\n",
-                  (long long)batch, (long long)epochs);
+    tg_str_printf(
+        &t->s->text,
+        "train {\n    data      = Table.train\n    validate  = Table.test\n    objective = objective\n    batch     = "
+        "%lld\n"
+        "    epochs    = %lld\n    optimizer = AdamW(lr = warmup_cosine(3e-3, warmup = 50))\n    seed      = 1\n}\n",
+        (long long)batch, (long long)epochs);
 }
 
 static void write_comments(Table *t) {
     Str *to = &t->s->text;
-    tg_str_printf(to, "// Predicts %s of a table of %lld rows from %u numbers and %u texts of the same row.\n", t->target->name,
-                  (long long)t->rows, t->number_count, t->text_count);
+    tg_str_printf(to, "// Predicts %s of a table of %lld rows from %u numbers and %u texts of the same row.\n",
+                  t->target->name, (long long)t->rows, t->number_count, t->text_count);
     for (uint32_t i = 0; i < t->count; i++)
         if (t->columns[i].kind == KIND_OUT && !strpbrk(t->columns[i].name, "\r\n"))
             tg_str_printf(to, "// Left out: '%s': %s.\n", t->columns[i].name, t->columns[i].why);

@@ -5,7 +5,8 @@
 
 enum { WIDEST_COLUMN = 100, TAB = 8 };
 
-/* One name at a place of the source; what the objective gives in training is shown rather than what other functions do. */
+/* One name at a place of the source; what the objective gives in training is shown rather than what other functions do.
+ */
 typedef struct Seen {
     SeenShape shape;
     bool varied; /* another call gives another one */
@@ -55,7 +56,8 @@ static const char *type_text(const Pipeline *p, TypeId type) {
     return text.text;
 }
 
-/* Declarations: fields of the data, parameters and states. Those of the library's modules stand where an instance is made. */
+/* Declarations: fields of the data, parameters and states. Those of the library's modules stand where an instance is
+ * made. */
 static void add_declarations(Pipeline *p) {
     const DataSet *sets[] = {&p->model->training.train, &p->model->training.validate};
     for (int s = 0; s < 2; s++)

@@ -8,10 +8,10 @@
 typedef struct Csv {
     Arena *arena;
     const char *path;
-    char *next, *end; /* NUL-terminated text, which is read in place */
-    int64_t line;     /* of the row read last; 0 at first */
-    char separator;   /* of cells: a comma unless it is changed before the first row */
-    const char **why; /* path:line: what is wrong */
+    char *next, *end;  /* NUL-terminated text, which is read in place */
+    int64_t line;      /* of the row read last; 0 at first */
+    char separator;    /* of cells: a comma unless it is changed before the first row */
+    const char **why;  /* path:line: what is wrong */
     Vec(char *) cells; /* of the row read last */
 } Csv;
 
