@@ -241,7 +241,8 @@ Value builtin_number(Lower *l, Env *env, const Ast *call, Value *arguments, int 
 }
 
 Value builtin_unbuilt(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
-    static const char *const what[] = {"convolution", "pooling", "augmentation of images"};
+    static const char *const what[] = {"convolution", "pooling", "augmentation of images",
+                                       "a value per micro-batch"};
     (void)env, (void)arguments;
     return lower_fail(l, call->loc, "%s is not built yet", what[detail]);
 }

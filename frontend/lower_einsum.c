@@ -174,10 +174,6 @@ static bool agrees(Einsum *e, const Ast *name, Dim dim) {
 /* The names of an operand; equal names have equal sizes. */
 static bool name_dims(Einsum *e, const Ast *list, Value value, Named *x) {
     Lower *l = e->l;
-    if (list->kind != AST_LIST) {
-        lower_fail(l, list->loc, "the left side of the pattern is a list with one list of names per operand");
-        return false;
-    }
     const Type *type = lower_type(l, value);
     if (list->kid_count != type->rank) {
         lower_fail(l, list->loc, "the pattern has %u dimensions, the operand is %s", list->kid_count,
@@ -235,14 +231,21 @@ static Value in_order(const Einsum *e, const Named *x) {
 
 Value lower_einsum(Lower *l, Env *env, const Ast *call, const ListValue *operands, const Ast *pattern) {
     Einsum e = {.l = l, .call = call, .left = pattern->kid[0], .right = pattern->kid[1], .env = env};
+    for (uint32_t i = 0; i < e.left->kid_count; i++)
+        if (e.left->kid[i]->kind != AST_LIST)
+            return lower_fail(l, e.left->loc,
+                              "the left side of the pattern has a list of names for each operand: [[B, T, C], [C, D]]");
     if (e.left->kid_count != operands->count)
-        return lower_fail(l, pattern->loc, "the pattern has %u operands, the list %u", e.left->kid_count,
-                          operands->count);
+        return lower_fail(l, pattern->loc, "the pattern is for %u operand%s, the list has %u", e.left->kid_count,
+                          e.left->kid_count == 1 ? "" : "s", operands->count);
     Named *x = TG_ALLOC(l->arena, Named, operands->count);
     for (uint32_t i = 0; i < operands->count; i++) {
         Value value = operands->at[i];
         if (!lower_as_tensor(l, call, &value, "einsum") || !name_dims(&e, e.left->kid[i], value, &x[i]))
             return lower_error_value();
+        if (lower_type(l, value)->dtype != tg_node_type(l->graph, l->func->func, x[0].node)->dtype)
+            return lower_fail(l, call->loc, "'einsum' of %s and %s: two element types need a cast",
+                              lower_show(l, operands->at[0]), lower_show(l, value));
     }
     if (!known_result(&e))
         return lower_error_value();

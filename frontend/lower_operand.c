@@ -20,7 +20,7 @@ NodeId lower_emit(Lower *l, const Ast *at, Op op, const Attr *attr, const NodeId
     Attr none = {0};
     TypeId type = tg_infer(l->graph, l->func->func, op, attr ? attr : &none, operands, count, wanted, &why);
     if (!type) {
-        lower_fail(l, at->loc, "%s: %s", tg_op(op)->name, why ? why : "the operands do not fit");
+        lower_fail(l, at->loc, "%s", why ? why : tg_arena_printf(l->arena, "%s of what does not fit", tg_op(op)->name));
         return 0;
     }
     if (!lower_check_type(l, at->loc, tg_type_of(&l->graph->types, type)))

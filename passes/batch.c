@@ -116,6 +116,31 @@ static void assign_buffers(Cut *c, bool for_fields) {
     }
 }
 
+/* The first row, or sum over rows, that reads `sum` through what follows it. */
+static NodeId reader_of(const Cut *c, NodeId sum) {
+    bool *follows = TG_ALLOC(c->context->arena, bool, c->from->nodes.count);
+    follows[sum] = true;
+    for (NodeId id = sum + 1; id < c->from->nodes.count; id++) {
+        const Node *node = tg_node(c->from, id);
+        for (uint32_t i = 0; i < node->operand_count; i++)
+            follows[id] |= follows[tg_operand(c->from, node, i)];
+        if (follows[id] && (c->rows[id] || c->sum[id]))
+            return id;
+    }
+    return sum;
+}
+
+static Status batch_coupled(const Cut *c, NodeId sum) {
+    Loc loc = tg_locs_first(c->in, tg_node(c->from, sum)->locs);
+    Loc reader = tg_locs_first(c->in, tg_node(c->from, reader_of(c, sum))->locs);
+    tg_error(c->context->diags, loc, "rows depend on this sum over the batch, and the sum on parameters, so the "
+             "batch cannot be split into micro-batches [batch-coupled]");
+    if (reader.line)
+        tg_note(c->context->diags, reader, "rows depend on it here");
+    tg_note(c->context->diags, loc, "use one micro-batch (micro = batch)");
+    return TG_MODEL;
+}
+
 /* With several micro-batches the sums on which rows depend must be there before: they get buffers and a level. */
 static Status assign_levels(Cut *c) {
     if (c->single)
@@ -123,13 +148,8 @@ static Status assign_levels(Cut *c) {
     for (NodeId id = 1; id < c->from->nodes.count; id++) {
         if (!c->couples[id])
             continue;
-        if (c->trained[id]) {
-            Loc loc = tg_locs_first(c->in, tg_node(c->from, id)->locs);
-            tg_error(c->context->diags, loc, "rows depend on this sum over the batch, and the sum on parameters, so the "
-                     "batch cannot be split into micro-batches [batch-coupled]");
-            tg_note(c->context->diags, loc, "use one micro-batch (micro = batch)");
-            return TG_MODEL;
-        }
+        if (c->trained[id])
+            return batch_coupled(c, id);
         if (c->own[id] < 0)
             c->own[id] = (int32_t)add_sum_buffer(c, id, tg_node_type(c->in, c->from, id)->dtype,
                                                  tg_arena_printf(c->out->arena, "%ssum.%u", c->prefix, id));
