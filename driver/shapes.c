@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { WIDEST_COLUMN = 100, TAB = 8 };
+enum { WIDEST_COLUMN = 80, TAB = 8 };
 
 /* One name at a place of the source; what the objective gives in training is shown rather than what other functions do.
  */
