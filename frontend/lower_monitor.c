@@ -63,8 +63,10 @@ static bool give_stop(Lower *l, Env *env, const Ast *setting) {
     if (lower_is_error(value))
         return false;
     if (!lower_is_scalar(value) || lower_type(l, value)->dtype != DT_BOOL) {
-        lower_fail(l, setting->kid[0]->loc, "'stop' is a condition on what validation gives, as 'since_best(val.loss) >= 5', "
-                   "not %s", lower_kind_text(l, value));
+        lower_fail(l, setting->kid[0]->loc,
+                   "'stop' is a condition on what validation gives, as 'since_best(val.loss) >= 5', "
+                   "not %s",
+                   lower_kind_text(l, value));
         return false;
     }
     tg_result_value(lower_builder(l), tg_intern(l->graph, "stop"), value.tensor->node);

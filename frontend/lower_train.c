@@ -110,9 +110,9 @@ static bool read_data(Lower *l, const Ast *train, const char *name, DataSet *set
 }
 
 static bool read_settings(Lower *l, const Ast *train, Training *t) {
-    static const char *const built[] = {"data",      "validate", "objective", "batch",          "micro", "lanes",
-                                        "epochs",    "steps",    "optimizer", "seed",           "clip_norm",
-                                        "shuffle",   "average",  "stop",      "validate_every", "keep_best"};
+    static const char *const built[] = {"data",    "validate", "objective",      "batch",    "micro",     "lanes",
+                                        "epochs",  "steps",    "optimizer",      "seed",     "clip_norm", "shuffle",
+                                        "average", "stop",     "validate_every", "keep_best"};
     for (uint32_t i = 0; i < train->kid_count; i++) {
         bool known = false;
         for (uint32_t k = 0; k < sizeof built / sizeof *built; k++)
@@ -387,8 +387,8 @@ static bool for_parameters(Lower *l, const Ast *setting, uint32_t count, const c
             own = lower_apply(l, optimizer, &parameter, 1, at);
         }
         if (!lower_is_error(own) && own.kind != VAL_OPTIMIZER_INSTANCE)
-            lower_fail(l, at->loc, "'%s' is an optimizer with its arguments, as in '%s', not %s", setting->name, example,
-                       lower_kind_text(l, own));
+            lower_fail(l, at->loc, "'%s' is an optimizer with its arguments, as in '%s', not %s", setting->name,
+                       example, lower_kind_text(l, own));
         ok = own.kind == VAL_OPTIMIZER_INSTANCE && update(l, own.instance, i, at);
     }
     l->user_loc = (Loc){0};
@@ -403,8 +403,8 @@ static bool update_parameter(Lower *l, const Instance *instance, uint32_t param,
 static bool update_average(Lower *l, const Instance *instance, uint32_t param, const Ast *at) {
     const Buffer of = l->graph->buffers.at[param];
     const char *name = tg_intern(l->graph, tg_arena_printf(l->arena, "average.%s", of.name));
-    uint32_t average = tg_buffer_add(
-        l->graph, (Buffer){.name = name, .type = of.type, .class = BUFFER_STATE, .loc = of.loc});
+    uint32_t average =
+        tg_buffer_add(l->graph, (Buffer){.name = name, .type = of.type, .class = BUFFER_STATE, .loc = of.loc});
     *tg_map_put(&l->averages, &param, sizeof param, NULL) = average + 1;
     return update_one(l, instance, average, lower_read_buffer(l, param, at->loc), at);
 }

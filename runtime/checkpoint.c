@@ -16,9 +16,8 @@ static const char record_name[] = "latest.json", list_key[] = "checkpoints", fol
                   number_prefix[] = "run.";
 
 void tg_checkpoints_open(Checkpoints *checkpoints, Session *session, const char *folder, int64_t keep) {
-    *checkpoints = (Checkpoints){.session = session,
-                                 .folder = tg_arena_printf(session->arena, "%s/%s", folder, folder_name),
-                                 .keep = keep};
+    *checkpoints = (Checkpoints){
+        .session = session, .folder = tg_arena_printf(session->arena, "%s/%s", folder, folder_name), .keep = keep};
 }
 
 /* What the program computes, whatever its settings, places in the source and length of training are. */
@@ -48,8 +47,8 @@ static const char *noted(const TensorFile *file, const char *prefix, const char 
 
 /* ---- saving ---- */
 
-static Status write_tensors(Session *session, Arena *arena, const char *path, int64_t records,
-                            const RunNumber *numbers, uint32_t count, const char **why) {
+static Status write_tensors(Session *session, Arena *arena, const char *path, int64_t records, const RunNumber *numbers,
+                            uint32_t count, const char **why) {
     TensorFile file = {0};
     char text[TG_NUMBER_TEXT];
     for (uint32_t i = 0; i < count; i++)
@@ -96,7 +95,8 @@ static void remove_unlisted(const Checkpoints *checkpoints, Arena *arena) {
     const struct dirent *entry;
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         const char *name = entry->d_name;
-        bool ours = strncmp(name, file_prefix, strlen(file_prefix)) == 0 || strncmp(name, record_name, strlen(record_name)) == 0;
+        bool ours = strncmp(name, file_prefix, strlen(file_prefix)) == 0 ||
+                    strncmp(name, record_name, strlen(record_name)) == 0;
         if (ours && strcmp(name, record_name) != 0 && !is_listed(checkpoints, name))
             (void)unlink(tg_arena_printf(arena, "%s/%s", checkpoints->folder, name));
     }
@@ -108,8 +108,11 @@ static void list_file(Checkpoints *checkpoints, const char *name) {
     Arena *arena = checkpoints->session->arena;
     if (is_listed(checkpoints, name))
         return;
-    uint32_t drop = checkpoints->files.count >= checkpoints->keep ? (uint32_t)(checkpoints->files.count - checkpoints->keep + 1) : 0;
-    memmove(checkpoints->files.at, checkpoints->files.at + drop, (checkpoints->files.count - drop) * sizeof *checkpoints->files.at);
+    uint32_t drop = checkpoints->files.count >= checkpoints->keep
+                        ? (uint32_t)(checkpoints->files.count - checkpoints->keep + 1)
+                        : 0;
+    memmove(checkpoints->files.at, checkpoints->files.at + drop,
+            (checkpoints->files.count - drop) * sizeof *checkpoints->files.at);
     checkpoints->files.count -= drop;
     tg_push(arena, &checkpoints->files, tg_arena_str(arena, name, strlen(name)));
 }
@@ -123,8 +126,8 @@ static Status save(Checkpoints *checkpoints, Arena *arena, int64_t step, int64_t
         return status;
     }
     const char *name = tg_arena_printf(arena, "%s%06lld%s", file_prefix, (long long)step, file_suffix);
-    TG_TRY(write_tensors(checkpoints->session, arena, tg_arena_printf(arena, "%s/%s", checkpoints->folder, name), records,
-                         numbers, count, why));
+    TG_TRY(write_tensors(checkpoints->session, arena, tg_arena_printf(arena, "%s/%s", checkpoints->folder, name),
+                         records, numbers, count, why));
     list_file(checkpoints, name);
     TG_TRY(write_record(checkpoints, arena, why));
     remove_unlisted(checkpoints, arena);
@@ -211,8 +214,10 @@ static Status check_settings(Session *session, const TensorFile *file) {
     }
     if (list.length == 0)
         return TG_OK;
-    return tg_session_fail(session, TG_USAGE, "%s was saved with other settings: %s; a resumed run may change only "
-                           "epochs and steps; --init takes the weights alone", file->path, list.text);
+    return tg_session_fail(session, TG_USAGE,
+                           "%s was saved with other settings: %s; a resumed run may change only "
+                           "epochs and steps; --init takes the weights alone",
+                           file->path, list.text);
 }
 
 static const char *last_part(const char *path) {
@@ -223,7 +228,8 @@ static const char *last_part(const char *path) {
 static Status check_program(Session *session, const TensorFile *file, int64_t records) {
     const char *functions = noted(file, "", "functions"), *saved = noted(file, "", "records");
     if (functions == NULL || saved == NULL)
-        return tg_session_fail(session, TG_MODEL, "%s is no checkpoint; --init takes the weights of a file", file->path);
+        return tg_session_fail(session, TG_MODEL, "%s is no checkpoint; --init takes the weights of a file",
+                               file->path);
     bool same = strcmp(functions, functions_hash(session->arena, session->plan)) == 0;
     const char *source = noted(file, "", "source"), *here = session->plan->source_path;
     if (!same && source != NULL && strcmp(last_part(source), last_part(here)) != 0)
@@ -231,9 +237,10 @@ static Status check_program(Session *session, const TensorFile *file, int64_t re
                                source, here);
     TG_TRY(check_settings(session, file));
     if (!same)
-        return tg_session_fail(session, TG_MODEL, "%s was saved by another program than this %s: its model, objective "
-                               "or optimizer has changed since; --init takes the weights alone", file->path,
-                               session->plan->source_path);
+        return tg_session_fail(session, TG_MODEL,
+                               "%s was saved by another program than this %s: its model, objective "
+                               "or optimizer has changed since; --init takes the weights alone",
+                               file->path, session->plan->source_path);
     if (strtoll(saved, NULL, 10) != records)
         return tg_session_fail(session, TG_MODEL, "%s was saved over %s training records, here are %lld", file->path,
                                saved, (long long)records);
@@ -264,8 +271,8 @@ static void forget_later(Checkpoints *checkpoints, const char *run, const char *
     checkpoints->files.count = strcmp(beside, checkpoints->folder) == 0 ? count : 0;
 }
 
-static Status resume(Checkpoints *checkpoints, Arena *arena, const char *from, int64_t records, const RunNumber *numbers,
-                     uint32_t count) {
+static Status resume(Checkpoints *checkpoints, Arena *arena, const char *from, int64_t records,
+                     const RunNumber *numbers, uint32_t count) {
     Session *session = checkpoints->session;
     const char *run = tg_checkpoint_run(arena, from), *path = from;
     const char *record = tg_arena_printf(arena, "%s/%s/%s", run, folder_name, record_name);
@@ -276,8 +283,8 @@ static Status resume(Checkpoints *checkpoints, Arena *arena, const char *from, i
     if (has_record)
         TG_TRY(read_record(checkpoints, arena, record));
     if (is_run)
-        path = tg_arena_printf(arena, "%s/%s/%s", run, folder_name,
-                               checkpoints->files.at[checkpoints->files.count - 1]);
+        path =
+            tg_arena_printf(arena, "%s/%s/%s", run, folder_name, checkpoints->files.at[checkpoints->files.count - 1]);
     forget_later(checkpoints, run, last_part(path));
     TensorFile file;
     TG_TRY(tg_tensors_read(arena, path, &file, &session->why));

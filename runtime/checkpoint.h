@@ -34,8 +34,8 @@ TG_CHECKED Status tg_checkpoint_save(Checkpoints *checkpoints, int64_t step, int
 /* `from` is the folder of a run, whose newest checkpoint is taken, or one checkpoint's file. Fills the exec and
    the numbers. TG_USAGE or TG_MODEL, saying what differs, if it was saved with other settings (more epochs or
    steps excepted), by another program, or over other data. */
-TG_CHECKED Status tg_checkpoint_resume(Checkpoints *checkpoints, const char *from, int64_t records, const RunNumber *numbers,
-                                       uint32_t count);
+TG_CHECKED Status tg_checkpoint_resume(Checkpoints *checkpoints, const char *from, int64_t records,
+                                       const RunNumber *numbers, uint32_t count);
 /* The run that a `from` belongs to: itself, or the folder of the file's run. */
 const char *tg_checkpoint_run(Arena *arena, const char *from);
 

@@ -1,6 +1,6 @@
-/* What validation decides: when to stop, and which weights to keep. The expressions are the plan's function `monitor`: it
-   reads the scalars `val.FIELD` and `since_best.N`, and gives `best.N` (a value whose least is the best), `keep` (likewise)
-   and `stop` (a truth). */
+/* What validation decides: when to stop, and which weights to keep. The expressions are the plan's function `monitor`:
+   it reads the scalars `val.FIELD` and `since_best.N`, and gives `best.N` (a value whose least is the best), `keep`
+   (likewise) and `stop` (a truth). */
 #ifndef TG_MONITOR_H
 #define TG_MONITOR_H
 

@@ -10,9 +10,13 @@ enum { PLAIN_LINES = 10 };
 
 void tg_progress_init(Progress *progress, FILE *to, int64_t first, int64_t steps, int64_t epochs) {
     const char *no_color = getenv("NO_COLOR");
-    *progress =
-        (Progress){.to = to, .terminal = isatty(fileno(to)), .first = first, .steps = steps, .epochs = epochs,
-                   .lines = steps > 0 ? first * PLAIN_LINES / steps : 0, .started = tg_seconds()};
+    *progress = (Progress){.to = to,
+                           .terminal = isatty(fileno(to)),
+                           .first = first,
+                           .steps = steps,
+                           .epochs = epochs,
+                           .lines = steps > 0 ? first * PLAIN_LINES / steps : 0,
+                           .started = tg_seconds()};
     progress->color = progress->terminal && (no_color == NULL || no_color[0] == '\0');
     progress->drawn = progress->started;
 }

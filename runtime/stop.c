@@ -8,13 +8,14 @@ static void *wait_for_signals(void *argument) {
         int number;
         if (sigwait(&watch->signals, &number) != 0)
             return NULL;
-        if (atomic_exchange(&watch->asked, number) != 0)
+        if (atomic_exchange(&watch->asked, number) != 0 || !atomic_load(&watch->stepping))
             _exit(TG_SIGNALLED + number);
     }
 }
 
 void tg_stop_watch(StopWatch *watch) {
     static const int numbers[] = {SIGINT, SIGTERM};
+    atomic_init(&watch->stepping, false);
     atomic_init(&watch->asked, 0);
     sigemptyset(&watch->signals);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -28,6 +29,8 @@ void tg_stop_watch(StopWatch *watch) {
     if (!watch->watching)
         pthread_sigmask(SIG_SETMASK, &watch->before, NULL);
 }
+
+void tg_stop_after_step(StopWatch *watch) { atomic_store(&watch->stepping, true); }
 
 void tg_stop_unwatch(StopWatch *watch) {
     if (!watch->watching)

@@ -1,4 +1,5 @@
-/* SIGINT and SIGTERM ask a run to stop after its step; a second one ends the process at once. */
+/* SIGINT and SIGTERM ask a run to stop after its step; a second one ends the process at once, and so does the first
+   before there are steps. */
 #ifndef TG_STOP_H
 #define TG_STOP_H
 
@@ -14,16 +15,17 @@ typedef struct StopWatch {
     sigset_t signals, before;
     pthread_t thread;
     bool watching;
+    atomic_bool stepping;
     atomic_int asked; /* the signal; 0: none came */
 } StopWatch;
 
 /* Open it before other threads start: they inherit the mask that keeps the signals from them. A signal that the process
    ignores stays ignored. Without a thread to wait for them, signals end the process as they always do. */
 void tg_stop_watch(StopWatch *watch);
+/* From now on there is something to save. */
+void tg_stop_after_step(StopWatch *watch);
 void tg_stop_unwatch(StopWatch *watch);
 
-static inline int tg_stop_asked(StopWatch *watch) {
-    return atomic_load_explicit(&watch->asked, memory_order_relaxed);
-}
+static inline int tg_stop_asked(StopWatch *watch) { return atomic_load_explicit(&watch->asked, memory_order_relaxed); }
 
 #endif

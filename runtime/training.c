@@ -93,8 +93,7 @@ static Status validate(Training *training) {
         return TG_OK;
     training->best_step = training->done;
     return tg_weights_save(training->session->exec, training->session->plan, training->session->arena,
-                           &training->session->files.vocabulary, training->best,
-                           &training->session->why);
+                           &training->session->files.vocabulary, training->best, &training->session->why);
 }
 
 /* What happened since the last report, and a validation. One that only the end of training asks for counts on: a longer
@@ -136,8 +135,7 @@ static void show_progress(Training *training) {
 static Status step(Training *training) {
     Session *session = training->session;
     const Batch *batch = tg_feed_next(session->feed);
-    training->place =
-        (LoopPlace){.step = training->done + 1, .iteration = training->drawn, .epoch = batch->epoch};
+    training->place = (LoopPlace){.step = training->done + 1, .iteration = training->drawn, .epoch = batch->epoch};
     if (!tg_loop_step(&training->loop, batch, &training->place)) {
         tg_progress_end(&training->progress);
         return tg_nonfinite_stop(session, batch, &training->place, training->folder);
@@ -164,6 +162,7 @@ static Status stop_and_save(Training *training) {
 
 Status tg_training_run(Training *training) {
     Session *session = training->session;
+    tg_stop_after_step(&session->stop);
     while (training->done < training->total_steps && !training->stopped) {
         TG_TRY(step(training));
         session->stopped = tg_stop_asked(&session->stop);
@@ -222,8 +221,10 @@ static Status resume(Training *training, const char *from) {
                                 training->numbers.count));
     training->resumed_at = training->saved_at = training->done;
     if (training->done >= training->total_steps)
-        return tg_session_fail(session, TG_USAGE, "%s is at step %lld of %lld, so nothing is left; give more with "
-                               "--epochs or --steps", from, (long long)training->done, (long long)training->total_steps);
+        return tg_session_fail(session, TG_USAGE,
+                               "%s is at step %lld of %lld, so nothing is left; give more with "
+                               "--epochs or --steps",
+                               from, (long long)training->done, (long long)training->total_steps);
     return TG_OK;
 }
 

@@ -27,7 +27,7 @@ typedef struct Training {
     bool stopped;      /* by the program's `stop` */
     int64_t best_step; /* of the weights in `best`; 0: none yet */
     Checkpoints checkpoints;
-    Vec(RunNumber) numbers; /* all that a checkpoint holds beside tensors */
+    Vec(RunNumber) numbers;       /* all that a checkpoint holds beside tensors */
     int64_t save_every, saved_at; /* steps; save_every 0: only when a signal asks to stop */
     json_t *history, *trace;      /* NULL: not wanted */
     const char *folder, *weights, *best;

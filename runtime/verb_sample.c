@@ -76,7 +76,8 @@ static Status find_export(Sampler *sampler) {
             return TG_OK;
         }
     }
-    return tg_session_fail(session, TG_MODEL, "%s%s has no export to sample from: one with a window of tokens and a "
+    return tg_session_fail(session, TG_MODEL,
+                           "%s%s has no export to sample from: one with a window of tokens and a "
                            "length that gives logits, as in 'export fn next(tokens: i32[B, T], length: i32)'",
                            name != NULL ? name : "", name != NULL ? " in " : plan->source_path);
 }
@@ -114,7 +115,8 @@ static Status add_prompt(Sampler *sampler, const char *prompt) {
         const char *word = tg_arena_str(session->arena, (const char *)at, (size_t)(length > 0 ? length : 1));
         int64_t token = sampler->words == NULL ? *at : tg_data_word_place(sampler->words, word);
         if (length == 0 || token < 0 || token >= sampler->token_count)
-            return tg_session_fail(session, TG_USAGE, "--prompt: the model was not trained with the character '%s'", word);
+            return tg_session_fail(session, TG_USAGE, "--prompt: the model was not trained with the character '%s'",
+                                   word);
         tg_push(session->arena, &sampler->text, token);
         at += length;
     }
@@ -206,7 +208,8 @@ static Status next_token(Sampler *sampler, int64_t *token) {
     tg_exec_run(session->exec, sampler->export.few, 0);
     for (int64_t i = 0; i < sampler->token_count; i++)
         if (isnan(logit(sampler, i)))
-            return tg_session_fail(session, TG_NUMERIC, "the logits after token %u are not numbers", sampler->text.count);
+            return tg_session_fail(session, TG_NUMERIC, "the logits after token %u are not numbers",
+                                   sampler->text.count);
     *token = draw(sampler);
     tg_push(session->arena, &sampler->text, *token);
     return TG_OK;

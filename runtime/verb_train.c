@@ -11,8 +11,9 @@ static json_t *result_of(Training *training) {
                             tg_json_fields(&training->loop.eval_fields, training->loop.eval_fields.values));
     json_object_set_new(result, "weights", json_string(training->weights));
     if (training->best_step > 0)
-        json_object_set_new(result, "best",
-                            json_pack("{s:s, s:I}", "weights", training->best, "step", (json_int_t)training->best_step));
+        json_object_set_new(
+            result, "best",
+            json_pack("{s:s, s:I}", "weights", training->best, "step", (json_int_t)training->best_step));
     if (training->resumed_at > 0)
         json_object_set_new(result, "resumed_at", json_integer(training->resumed_at));
     json_object_set_new(result, "stopped", json_boolean(training->stopped));

@@ -1,4 +1,5 @@
-/* Runs that end before their time and go on: after a signal, a kill at any moment, a kill at any system call of a save. */
+/* Runs that end before their time and go on: after a signal, a kill at any moment, a kill at any system call of a save.
+ */
 #include "tests/program/shell.h"
 
 #include <CUnit/Basic.h>
@@ -17,8 +18,8 @@ static bool same_file(Scratch *scratch, const char *a, const char *b) {
     return a_bytes == b_bytes && memcmp(x, y, a_bytes) == 0;
 }
 
-/* A model with all that a run keeps: dropout, a state, an average, a best value; epochs of twelve batches of four uneven
-   micro-batches. */
+/* A model with all that a run keeps: dropout, a state, an average, a best value; epochs of twelve batches of four
+   uneven micro-batches. */
 static const char model[] =
     "data D {\n"
     "    image: u8[8, 8] from idx(\"digits-images.idx.gz\")\n"
@@ -59,7 +60,8 @@ static const char model[] =
 static void compile(Scratch *scratch) {
     scratch_text(scratch, "model.tg", model);
     shell_expect(scratch, 0, "", "$tgc compile model.tg");
-    shell_expect(scratch, 0, "", "ln -s $source/models/data/digits-images.idx.gz $source/models/data/digits-labels.idx.gz .");
+    shell_expect(scratch, 0, "",
+                 "ln -s $source/models/data/digits-images.idx.gz $source/models/data/digits-labels.idx.gz .");
 }
 
 static json_t *parsed(Scratch *scratch, const char *command) {
@@ -109,8 +111,9 @@ static void every_step(Scratch *scratch) {
 static void refusals(Scratch *scratch) {
     compile(scratch);
     shell_expect(scratch, 0, "", "./model train --epochs 2 --save-every 7 --keep 2 --out run");
-    shell_expect(scratch, 0, "", "ls run/checkpoints >list; printf 'latest.json\\nstep-000021.safetensors\\n"
-                                 "step-000024.safetensors\\n' | diff - list");
+    shell_expect(scratch, 0, "",
+                 "ls run/checkpoints >list; printf 'latest.json\\nstep-000021.safetensors\\n"
+                 "step-000024.safetensors\\n' | diff - list");
     shell_expect(scratch, 2, "is at step 24 of 24, so nothing is left", "./model train --epochs 2 --resume run");
     shell_expect(scratch, 2, "'optimizer.lr.peak' is 0.01 there and 0.5 here",
                  "./model train --resume run --set optimizer.lr.peak=0.5");
@@ -126,8 +129,9 @@ static void refusals(Scratch *scratch) {
                  "sed 's/relu(/tanh(/' model.tg >model2.tg; mkdir two; mv model2.tg two/model.tg; cp -P *.gz two; "
                  "$tgc train two/model.tg --resume run");
     shell_expect(scratch, 0, "", "./model train --epochs 3 --resume run");
-    shell_expect(scratch, 0, "", "./model predict --weights run/checkpoints/step-000024.safetensors 2>/dev/null || "
-                                 "./model eval --weights run/checkpoints/step-000024.safetensors");
+    shell_expect(scratch, 0, "",
+                 "./model predict --weights run/checkpoints/step-000024.safetensors 2>/dev/null || "
+                 "./model eval --weights run/checkpoints/step-000024.safetensors");
 }
 
 /* ---- ends ---- */
@@ -136,7 +140,8 @@ static pid_t start(Scratch *scratch, const char *const *arguments) {
     pid_t child = fork();
     if (child != 0)
         return child;
-    if (chdir(scratch->folder) != 0 || freopen("child.err", "w", stderr) == NULL || freopen("child.out", "w", stdout) == NULL)
+    if (chdir(scratch->folder) != 0 || freopen("child.err", "w", stderr) == NULL ||
+        freopen("child.out", "w", stdout) == NULL)
         _exit(1);
     signal(SIGINT, SIG_DFL);
     execv(arguments[0], (char *const *)(uintptr_t)arguments);
@@ -150,8 +155,9 @@ static int code_of(pid_t child) {
 }
 
 enum { LONG_STEPS = 3000 };
-static const char *const long_run[] = {"./model", "train", "--steps", "3000", "--set", "validate_every=3000",
-                                       "--save-every", "20", "--out", "run", "--resume", "run", NULL};
+static const char *const long_run[] = {
+    "./model", "train", "--steps",  "3000", "--set", "validate_every=3000", "--save-every", "20",
+    "--out",   "run",   "--resume", "run",  NULL};
 
 /* The run with its first checkpoint there, so that every start resumes. */
 static void begin_long_run(Scratch *scratch) {
@@ -160,13 +166,16 @@ static void begin_long_run(Scratch *scratch) {
 
 static void prepare_long_run(Scratch *scratch) {
     compile(scratch);
-    shell_expect(scratch, 0, "", "./model train --steps 3000 --set validate_every=3000 --save-every 20 --keep 1000 --out whole");
-    shell_expect(scratch, 0, "", "cd whole/checkpoints; ls | grep -v step-000020 | xargs rm; "
-                                 "echo '{\"checkpoints\": [\"step-000020.safetensors\"]}' >latest.json");
+    shell_expect(scratch, 0, "",
+                 "./model train --steps 3000 --set validate_every=3000 --save-every 20 --keep 1000 --out whole");
+    shell_expect(scratch, 0, "",
+                 "cd whole/checkpoints; ls | grep -v step-000020 | xargs rm; "
+                 "echo '{\"checkpoints\": [\"step-000020.safetensors\"]}' >latest.json");
 }
 
 static void finish_long_run(Scratch *scratch) {
-    Outcome rest = shell(scratch, "./model train --steps %d --set validate_every=3000 --out run --resume run", LONG_STEPS);
+    Outcome rest =
+        shell(scratch, "./model train --steps %d --set validate_every=3000 --out run --resume run", LONG_STEPS);
     CU_ASSERT(rest.code == 0 || strstr(rest.err, "nothing is left") != NULL);
     if (rest.code == 0)
         CU_ASSERT(same_file(scratch, "whole/weights.safetensors", "run/weights.safetensors"));
@@ -218,8 +227,9 @@ static void kills(Scratch *scratch) {
 static void every_call(Scratch *scratch) {
     compile(scratch);
     shell_expect(scratch, 0, "", "./model train --epochs 1 --save-every 3 --keep 100 --out whole");
-    shell_expect(scratch, 0, "", "mkdir -p base/checkpoints; cp whole/checkpoints/step-000003.safetensors base/checkpoints; "
-                                 "echo '{\"checkpoints\": [\"step-000003.safetensors\"]}' >base/checkpoints/latest.json");
+    shell_expect(scratch, 0, "",
+                 "mkdir -p base/checkpoints; cp whole/checkpoints/step-000003.safetensors base/checkpoints; "
+                 "echo '{\"checkpoints\": [\"step-000003.safetensors\"]}' >base/checkpoints/latest.json");
     int cut = 0, code = KILLED;
     while (code == KILLED && cut < 1000) {
         Outcome outcome = shell(scratch,
@@ -229,7 +239,8 @@ static void every_call(Scratch *scratch) {
         code = outcome.code;
         Outcome rest = shell(scratch, "./model train --epochs 1 --resume run");
         bool over = rest.code == NOTHING_LEFT && strstr(rest.err, "nothing is left") != NULL;
-        bool same = over ? same_file(scratch, "whole/checkpoints/step-000012.safetensors", "run/checkpoints/step-000012.safetensors")
+        bool same = over ? same_file(scratch, "whole/checkpoints/step-000012.safetensors",
+                                     "run/checkpoints/step-000012.safetensors")
                          : rest.code == 0 && same_file(scratch, "whole/weights.safetensors", "run/weights.safetensors");
         if (!same)
             printf("\ncut at call %d: exit %d, %s\n", cut, rest.code, rest.err);

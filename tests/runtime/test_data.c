@@ -251,6 +251,22 @@ static void feeds(Scratch *scratch) {
     }
     CU_ASSERT(memcmp(taken[0], taken[1], sizeof taken[0]) == 0);
     CU_ASSERT(memcmp(taken[0][0], taken[0][3], 6) != 0);
+    for (int drawn = 0; drawn < 6; drawn++) { /* a run that is resumed goes on with the next batch */
+        Feed *rest = NULL;
+        FeedOptions options = {.host = tg_host(),
+                               .batch = 3,
+                               .seed = 5,
+                               .shuffle = true,
+                               .ahead_bytes = drawn % 2 ? 0 : 1 << 20,
+                               .drawn = drawn};
+        CU_ASSERT_EQUAL_FATAL(tg_feed_open(scratch->arena, &options, &set, &rest), TG_OK);
+        const Batch *batch = tg_feed_next(rest);
+        uint16_t next[4];
+        tg_batch_copy(batch, 0, 0, batch->count, 4, (unsigned char *)next);
+        CU_ASSERT(batch->epoch == drawn / 3 && batch->ends_epoch == (drawn % 3 == 2));
+        CU_ASSERT(memcmp(next, taken[0][drawn], sizeof next) == 0);
+        tg_feed_close(rest);
+    }
     Feed *plain = NULL;
     FeedOptions options = {.host = tg_host(), .batch = 7, .ahead_bytes = 1 << 20};
     CU_ASSERT_EQUAL_FATAL(tg_feed_open(scratch->arena, &options, &set, &plain), TG_OK);

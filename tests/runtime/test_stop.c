@@ -14,6 +14,7 @@ static bool comes(StopWatch *watch, int number) {
 static void asked(void) {
     StopWatch watch = {0};
     tg_stop_watch(&watch);
+    tg_stop_after_step(&watch);
     CU_ASSERT_FATAL(watch.watching);
     CU_ASSERT_EQUAL(tg_stop_asked(&watch), 0);
     kill(getpid(), SIGTERM);
@@ -38,6 +39,7 @@ static int code_of_child(void (*body)(void)) {
 static void two_signals(void) {
     StopWatch watch = {0};
     tg_stop_watch(&watch);
+    tg_stop_after_step(&watch);
     kill(getpid(), SIGTERM);
     if (!comes(&watch, SIGTERM))
         _exit(1);
@@ -49,17 +51,27 @@ static void ignored_signal(void) {
     signal(SIGINT, SIG_IGN);
     StopWatch watch = {0};
     tg_stop_watch(&watch);
+    tg_stop_after_step(&watch);
     kill(getpid(), SIGINT);
     kill(getpid(), SIGTERM);
     _exit(comes(&watch, SIGTERM) ? 0 : 1);
 }
 
+static void too_early(void) {
+    StopWatch watch = {0};
+    tg_stop_watch(&watch);
+    kill(getpid(), SIGTERM);
+    sleep(10);
+}
+
+static void early(void) { CU_ASSERT_EQUAL(code_of_child(too_early), TG_SIGNALLED + SIGTERM); }
 static void second(void) { CU_ASSERT_EQUAL(code_of_child(two_signals), TG_SIGNALLED + SIGINT); }
 static void ignored(void) { CU_ASSERT_EQUAL(code_of_child(ignored_signal), 0); }
 
 int main(void) {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("stop", NULL, NULL);
+    CU_add_test(suite, "before the first step one ends it", early);
     CU_add_test(suite, "a second signal ends it", second);
     CU_add_test(suite, "what is ignored stays so", ignored);
     CU_add_test(suite, "the first signal asks", asked);
