@@ -51,6 +51,18 @@ static bool parse_shape(const char *text, DataArray *array) {
     }
 }
 
+/* `descr`: behind the key; of records and objects it is a list or 'O'. */
+static Status bad_type(Arena *arena, const char *path, size_t at, const char *descr, const char **why) {
+    enum { SHOWN = 24 };
+    const char *from = descr != NULL ? descr : "missing";
+    int length = (int)strcspn(from, ",}");
+    return bad(arena, path, at,
+               tg_arena_printf(arena, "its element type is %.*s, none of those that can be read (b1 u1 i1 u2 i2 i4 i8 f2 "
+                                      "f4 f8); save a.astype(\"f4\")",
+                               length < SHOWN ? length : SHOWN, from),
+               why);
+}
+
 static Status parse_header(Arena *arena, const char *path, size_t at, const char *dict, DataArray *array, bool *big,
                            const char **why) {
     const char *descr = value_of(dict, "'descr'"), *order = value_of(dict, "'fortran_order'");
@@ -60,7 +72,7 @@ static Status parse_header(Arena *arena, const char *path, size_t at, const char
             if (strncmp(descr + 2, types[i].code, 2) == 0 && (descr[4] == '\'' || descr[4] == '"'))
                 type = &types[i];
     if (type == NULL)
-        return bad(arena, path, at, "its element type is none that can be read (b1 u1 i1 u2 i2 i4 i8 f2 f4 f8)", why);
+        return bad_type(arena, path, at, descr, why);
     array->dtype = type->dtype;
     *big = descr[1] == '>';
     if (!parse_shape(value_of(dict, "'shape'"), array))
