@@ -1,4 +1,5 @@
-"""chroot.py ROOT BUNDLE PROGRAM [ARGUMENT]...: runs a bundle's program where there is nothing but libc, the loader and the bundle."""
+"""chroot.py STATUS ROOT BUNDLE PROGRAM [ARGUMENT]...: runs a bundle's program where there is nothing but libc, the loader and
+the bundle; it must end with this exit status."""
 import os
 import re
 import shutil
@@ -7,9 +8,12 @@ import sys
 
 LIBC = re.compile(r"(libc|libm|libdl|libpthread|librt)\.so\.|ld-linux")
 
-root, bundle, program = sys.argv[1:4]
+status, root, bundle, program = sys.argv[1:5]
 if os.geteuid() != 0:
     print("SKIPPED: chroot needs root")
+    sys.exit(0)
+if "libasan" in subprocess.run(["ldd", os.path.join(bundle, program)], capture_output=True, text=True).stdout:
+    print("SKIPPED: programs of a build with sanitizers need their libraries as well")
     sys.exit(0)
 shutil.rmtree(root, ignore_errors=True)
 shutil.copytree(bundle, os.path.join(root, "bundle"))
@@ -24,4 +28,6 @@ for name in [program] + sorted(os.listdir(bundle)):
             shutil.copy(needed, to)
 os.chroot(root)
 os.chdir("/tmp")
-os.execve("/bundle/" + program, [program] + sys.argv[4:], {"TG_THREADS": "1"})
+ended = subprocess.run(["/bundle/" + program] + sys.argv[5:], env={"TG_THREADS": "1"}).returncode
+if ended != int(status):
+    sys.exit(f"exit status {ended}, not {status}")
