@@ -1,5 +1,6 @@
 /* Data from a command: whatever writes rows or records to its standard output. */
 #include "runtime/data.h"
+#include "runtime/stop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +10,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 enum { CHUNK = 1 << 16, TAIL_BYTES = 1024, SHOWN_BYTES = 200 };
 
@@ -36,7 +35,7 @@ static int spawn(const char *command, const char *directory, const int out[2], c
     if (result == 0)
         result = posix_spawn_file_actions_adddup2(&actions, err[1], STDERR_FILENO);
     if (result == 0)
-        result = posix_spawn(pid, arguments[0], &actions, NULL, arguments, environ);
+        result = tg_spawn(pid, arguments[0], &actions, arguments);
     posix_spawn_file_actions_destroy(&actions);
     return result;
 }

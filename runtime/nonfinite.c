@@ -1,5 +1,6 @@
 #include "runtime/nonfinite.h"
 #include "runtime/manifest.h"
+#include "runtime/stop.h"
 #include "runtime/weights.h"
 
 #include <errno.h>
@@ -7,8 +8,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 static void note(Session *session, TensorFile *file, const char *name, const char *text) {
     tg_push(session->arena, &file->notes, (TensorNote){name, text});
@@ -70,7 +69,7 @@ static bool replay(Session *session, const char *dump) {
         return false;
     pid_t child;
     bool started = posix_spawn_file_actions_adddup2(&actions, fileno(session->err), STDOUT_FILENO) == 0 &&
-                   posix_spawn(&child, tgc, &actions, NULL, arguments, environ) == 0;
+                   tg_spawn(&child, tgc, &actions, arguments) == 0;
     posix_spawn_file_actions_destroy(&actions);
     int result = 0;
     while (started && waitpid(child, &result, 0) < 0)

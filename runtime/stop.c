@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+extern char **environ;
+
 static void *wait_for_signals(void *argument) {
     StopWatch *watch = argument;
     for (;;) {
@@ -39,4 +41,20 @@ void tg_stop_unwatch(StopWatch *watch) {
     pthread_join(watch->thread, NULL);
     pthread_sigmask(SIG_SETMASK, &watch->before, NULL);
     watch->watching = false;
+}
+
+int tg_spawn(pid_t *child, const char *path, const posix_spawn_file_actions_t *actions, char *const *arguments) {
+    posix_spawnattr_t attributes;
+    int result = posix_spawnattr_init(&attributes);
+    if (result != 0)
+        return result;
+    sigset_t none;
+    sigemptyset(&none);
+    result = posix_spawnattr_setsigmask(&attributes, &none);
+    if (result == 0)
+        result = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    if (result == 0)
+        result = posix_spawn(child, path, actions, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    return result;
 }

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -25,6 +26,8 @@ void tg_stop_watch(StopWatch *watch);
 /* From now on there is something to save. */
 void tg_stop_after_step(StopWatch *watch);
 void tg_stop_unwatch(StopWatch *watch);
+/* posix_spawn with this process's environment, and no signal kept from the child. */
+int tg_spawn(pid_t *child, const char *path, const posix_spawn_file_actions_t *actions, char *const *arguments);
 
 static inline int tg_stop_asked(StopWatch *watch) { return atomic_load_explicit(&watch->asked, memory_order_relaxed); }
 
