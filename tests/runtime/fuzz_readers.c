@@ -43,13 +43,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Arena arena;
     tg_arena_init(&arena, &host);
     if (setjmp(arena.guard) == 0) {
-        static DataReader *const readers[] = {tg_read_idx, tg_read_csv, tg_read_npy};
-        DataRequest request = {.path = "file", .columns = "a\nb", .dtype = data[0] & 4 ? DT_F32 : DT_U8};
+        static DataReader *const readers[] = {tg_read_idx, tg_read_csv, tg_read_npy, tg_read_text};
+        static const char *const options[] = {"", "missing=0", "missing=mean", "missing_name=?\ncategories=true"};
+        DataVocabulary vocabulary = {0};
+        DataRequest request = {.path = "file",
+                               .columns = data[0] & 8 ? "a" : "a\nb",
+                               .options = data[0] % 8 == 3 ? "tokenizer=characters" : options[data[0] >> 5 & 3],
+                               .field = "field",
+                               .dtype = data[0] & 16 ? DT_F32 : DT_U8,
+                               .vocabulary = &vocabulary};
         const char *why = NULL;
         DataArray array;
         TensorFile tensors;
-        Status status = data[0] % 4 == 3 ? tg_tensors_read(&arena, "file", &tensors, &why)
-                                         : readers[data[0] % 4](&arena, &request, &array, &why);
+        Status status = data[0] % 8 > 3 ? tg_tensors_read(&arena, "file", &tensors, &why)
+                                        : readers[data[0] % 4](&arena, &request, &array, &why);
+        if (status == TG_OK && data[0] % 8 > 3)
+            status = tg_data_words_take(&arena, &vocabulary, &tensors, &why);
         if (status != TG_OK && why == NULL)
             __builtin_trap();
     }
