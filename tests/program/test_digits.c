@@ -1,4 +1,4 @@
-/* models/digits.tg through the compiler and its program: losses and weights against PyTorch's, bits, and accuracy. */
+/* models/digits.tg through the compiler and its program: equal bits, and accuracy. */
 #include "tests/program/shell.h"
 
 #include <CUnit/Basic.h>
