@@ -51,6 +51,45 @@ Value builtin_since_best(Lower *l, Env *env, const Ast *call, Value *arguments, 
     return lower_runtime_scalar(l, tg_arena_printf(l->arena, "since_best.%u", count), SCALAR_BUILTIN, 0, call->loc);
 }
 
+static Value needs_validation(Lower *l, Loc loc, const char *what) {
+    return lower_fail(l, loc, "'%s' needs the setting 'validate': it is decided by what validation gives", what);
+}
+
+static const char plateau_scalar[] = "plateaus.";
+
+Value builtin_plateaus(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
+    (void)env, (void)detail;
+    Value patience = arguments[0];
+    if (!lower_force(l, &patience))
+        return lower_error_value();
+    if (patience.kind != VAL_INT || patience.batch || patience.integer < 0)
+        return lower_fail(l, call->loc, "'patience' is a number of validations, from 0, not %s",
+                          lower_kind_text(l, patience));
+    if (!l->func || l->func->func->kind != FUNC_UPDATE)
+        return lower_fail(l, call->loc, "'plateaus' follows validation from step to step: it stands in schedules only");
+    if (!l->graph->training.validate.name)
+        return needs_validation(l, call->loc, "plateau");
+    const char *name = tg_arena_printf(l->arena, "%s%lld", plateau_scalar, (long long)patience.integer);
+    return lower_runtime_scalar(l, name, SCALAR_BUILTIN, 0, call->loc);
+}
+
+/* The scalar of a plateau that is counted, from `i` on; `count` of them: none. */
+static uint32_t next_plateau(const Graph *graph, uint32_t i) {
+    while (i < graph->scalars.count && strncmp(graph->scalars.at[i].name, plateau_scalar, sizeof plateau_scalar - 1) != 0)
+        i++;
+    return i;
+}
+
+/* Each watches the validation loss. */
+static void give_plateaus(Lower *l) {
+    for (uint32_t i = next_plateau(l->graph, 0); i < l->graph->scalars.count; i = next_plateau(l->graph, i + 1)) {
+        const char *patience = l->graph->scalars.at[i].name + sizeof plateau_scalar - 1;
+        Value loss = lower_runtime_scalar(l, "val.loss", SCALAR_BUILTIN, 0, l->graph->scalars.at[i].loc);
+        tg_result_value(lower_builder(l), tg_intern(l->graph, tg_arena_printf(l->arena, "plateau.%s", patience)),
+                        loss.tensor->node);
+    }
+}
+
 static bool give_keep(Lower *l, Env *env, const Ast *setting) {
     Value value = least_is_best(l, env, setting->kid[0]);
     if (!lower_is_error(value))
@@ -75,16 +114,16 @@ static bool give_stop(Lower *l, Env *env, const Ast *setting) {
 
 bool lower_monitor(Lower *l, const Ast *stop, const Ast *keep) {
     const Ast *either = stop ? stop : keep;
-    if (!either)
+    uint32_t plateau = next_plateau(l->graph, 0);
+    if (!either && plateau == l->graph->scalars.count)
         return true;
-    if (!l->graph->training.validate.name) {
-        lower_fail(l, either->loc, "'%s' needs the setting 'validate': it is decided by what validation gives",
-                   either->name);
-        return false;
-    }
+    if (!l->graph->training.validate.name)
+        return !lower_is_error(needs_validation(l, either->loc, either->name));
+    Loc loc = either ? either->loc : l->graph->scalars.at[plateau].loc;
     FuncState *state = lower_func_begin(l, FUNC_MONITOR, "monitor", false, false);
     Env *env = lower_env(l, l->file_env);
-    lower_bind(l, env, "val", validated_fields(l, either->loc), either->loc, "value");
+    lower_bind(l, env, "val", validated_fields(l, loc), loc, "value");
+    give_plateaus(l);
     bool ok = (!keep || give_keep(l, env, keep)) && (!stop || give_stop(l, env, stop));
     return lower_func_end(l, state) && ok;
 }

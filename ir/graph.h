@@ -109,7 +109,7 @@ typedef enum FuncKind {
     FUNC_EVAL_MICRO,
     FUNC_FIELDS,     /* what follows the batch sums, in training */
     FUNC_EVAL_FIELDS, /* the same over the whole validation set */
-    FUNC_MONITOR,    /* after a validation, from the scalars val.FIELD and since_best.N: best.N, keep, stop */
+    FUNC_MONITOR,    /* after a validation, from the scalars val.FIELD and since_best.N: best.N, keep, plateau.N, stop */
     FUNC_EXPORT,
     FUNC_KERNEL,    /* the body of a kernel: args are its inputs, values its outputs */
 } FuncKind;
@@ -147,7 +147,8 @@ typedef struct Buffer {
 
 typedef enum ScalarClass {
     SCALAR_BUILTIN,  /* step, total_steps, epoch; records: those in the batch over all ranks (in eval: in the set);
-                        lane_start: 1 in the first micro-batch of a lane; val.FIELD and since_best.N: of MONITOR */
+                        lane_start: 1 in the first micro-batch of a lane; val.FIELD and since_best.N: of MONITOR; plateaus.N: how often
+                        plateau.N had no new least in N + 1 validations */
     SCALAR_SETTING,  /* a run-time setting, named by its path: optimizer.lr.peak */
     SCALAR_COMPUTED, /* a value of the function `scalars` */
 } ScalarClass;

@@ -11,7 +11,8 @@ void tg_hoist_init(Hoist *hoist, Arena *arena, Graph *out, bool fold) {
 /* `records` and `lane_start` change within a step. */
 static bool is_constant_in_step(const Scalar *scalar) {
     return scalar->class == SCALAR_SETTING || strcmp(scalar->name, "step") == 0 ||
-           strcmp(scalar->name, "total_steps") == 0 || strcmp(scalar->name, "epoch") == 0;
+           strcmp(scalar->name, "total_steps") == 0 || strcmp(scalar->name, "epoch") == 0 ||
+           strncmp(scalar->name, "plateaus.", 9) == 0;
 }
 
 static bool *scalar_nodes(Hoist *hoist, const Graph *graph, const Func *from) {

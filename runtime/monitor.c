@@ -1,9 +1,10 @@
 #include "runtime/monitor.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const char best_prefix[] = "best.";
+static const char plateau_prefix[] = "plateau.";
 
 static double *named_scalar(Monitor *monitor, const char *prefix, const char *name) {
     return tg_loop_builtin(monitor->loop, tg_arena_printf(monitor->loop->arena, "%s%s", prefix, name));
@@ -11,11 +12,16 @@ static double *named_scalar(Monitor *monitor, const char *prefix, const char *na
 
 static void open_tracker(Monitor *monitor, const PlanResult *result) {
     Tracker *tracker = &monitor->trackers[monitor->count++];
-    *tracker = (Tracker){.name = result->name, .buffer = result->buffer, .best = INFINITY};
-    bool is_best = strncmp(result->name, best_prefix, strlen(best_prefix)) == 0;
+    *tracker = (Tracker){.name = result->name, .buffer = result->buffer, .best = INFINITY, .patience = INFINITY};
     tracker->since_scalar = named_scalar(monitor, "since_", result->name);
-    if (!is_best)
+    tracker->plateaus_scalar = &monitor->loop->ignored;
+    size_t prefix = strlen(plateau_prefix);
+    if (strcmp(result->name, "keep") == 0)
         monitor->keep = tracker;
+    if (strncmp(result->name, plateau_prefix, prefix) != 0)
+        return;
+    tracker->patience = strtod(result->name + prefix, NULL);
+    tracker->plateaus_scalar = named_scalar(monitor, "plateaus.", result->name + prefix);
 }
 
 void tg_monitor_open(Monitor *monitor, Loop *loop) {
@@ -40,6 +46,11 @@ static double value_of(const Monitor *monitor, uint32_t buffer) {
                           0);
 }
 
+void tg_monitor_resume(Monitor *monitor) {
+    for (uint32_t i = 0; i < monitor->count; i++)
+        *monitor->trackers[i].plateaus_scalar = monitor->trackers[i].plateaus;
+}
+
 bool tg_monitor_update(Monitor *monitor, bool *keep) {
     *keep = false;
     if (monitor->func == NULL)
@@ -54,8 +65,13 @@ bool tg_monitor_update(Monitor *monitor, bool *keep) {
         tracker->since = better ? 0 : tracker->since + 1;
         tracker->best = better ? value : tracker->best;
         *tracker->since_scalar = tracker->since;
+        if (tracker->since > tracker->patience) {
+            tracker->since = 0;
+            tracker->plateaus++;
+        }
         *keep |= better && tracker == monitor->keep;
     }
+    tg_monitor_resume(monitor);
     if (monitor->stop == NULL)
         return false;
     tg_exec_run(monitor->loop->exec, monitor->func, 0); /* now with what the trackers say */

@@ -64,6 +64,8 @@ static void list_numbers(Training *training) {
                 (RunNumber){.name = tg_arena_printf(arena, "value.%s", tracker->name), .real = &tracker->best});
         tg_push(arena, &training->numbers,
                 (RunNumber){.name = tg_arena_printf(arena, "since.%s", tracker->name), .real = &tracker->since});
+        tg_push(arena, &training->numbers,
+                (RunNumber){.name = tg_arena_printf(arena, "plateaus.%s", tracker->name), .real = &tracker->plateaus});
     }
 }
 
@@ -219,6 +221,7 @@ static Status resume(Training *training, const char *from) {
     Session *session = training->session;
     TG_TRY(tg_checkpoint_resume(&training->checkpoints, from, training->train.count, training->numbers.at,
                                 training->numbers.count));
+    tg_monitor_resume(&training->monitor);
     training->resumed_at = training->saved_at = training->done;
     if (training->done >= training->total_steps)
         return tg_session_fail(session, TG_USAGE,
