@@ -248,7 +248,8 @@ static void not_finite(Scratch *scratch) {
 /* Whatever allocation fails, the program says so and leaves nothing behind. */
 static void no_memory(Scratch *scratch) {
     write_data(scratch);
-    const char *const arguments[] = {"train", "--steps", "2", "--out", scratch_path(scratch, "run"), NULL};
+    const char *const arguments[] = {
+        "train", "--steps", "2", "--save-every", "1", "--out", scratch_path(scratch, "run"), NULL};
     int fails_at = 0;
     Outcome outcome;
     do {
@@ -263,13 +264,13 @@ static void no_memory(Scratch *scratch) {
     CU_ASSERT(fails_at > 3 && fails_at < 1000);
 }
 
-/* Whatever write fails, the old weights stay whole. */
+/* Whatever write fails, the old weights stay whole, and there is a checkpoint to go on from. */
 static void full_disk(Scratch *scratch) {
     write_data(scratch);
     const char *out = scratch_path(scratch, "run"), *weights = scratch_path(scratch, "run/weights.safetensors"),
                *why = NULL;
-    const char *const arguments[] = {"train", "--steps", "2", "--out", out, NULL};
-    CU_ASSERT_EQUAL(RUN("train", "--steps", "1", "--out", out).code, 0);
+    const char *const arguments[] = {"train", "--steps", "2", "--save-every", "1", "--keep", "1", "--out", out, NULL};
+    CU_ASSERT_EQUAL(RUN("train", "--steps", "1", "--save-every", "1", "--out", out).code, 0);
     int fails_at = 0;
     Outcome outcome;
     do {
@@ -280,6 +281,7 @@ static void full_disk(Scratch *scratch) {
         if (outcome.code != 0)
             check_fails(outcome, 4, "No space left on device");
         CU_ASSERT_EQUAL(tg_tensors_read(scratch->arena, weights, &file, &why), TG_OK);
+        CU_ASSERT_EQUAL(RUN("train", "--steps", "4", "--resume", out, "--out", scratch_path(scratch, "rest")).code, 0);
     } while (outcome.code != 0 && fails_at < 100);
     CU_ASSERT(fails_at > 3 && fails_at < 100);
 }
