@@ -141,7 +141,10 @@ static Tensor *evaluate(Run *run, const Func *func, const Tensor *args) {
     for (uint32_t i = 0; i < p->graph->scalars.count; i++) {
         const Scalar *scalar = &p->graph->scalars.at[i];
         bool one = strcmp(scalar->name, "records") == 0;
-        run->scalars[i] = strcmp(scalar->name, "step") == 0 ? (double)run->step : one ? 1 : scalar->value;
+        run->scalars[i] = strcmp(scalar->name, "step") == 0          ? (double)run->step
+                          : strcmp(scalar->name, "total_steps") == 0 ? 100
+                          : one                                      ? 1
+                                                                     : scalar->value;
     }
     EvalState state = {.arena = &p->arena,
                        .mode = EVAL_TYPED,
@@ -237,6 +240,51 @@ static void test_training(void) {
     }
 }
 
+/* ---- schedules, over 100 steps ---- */
+
+typedef struct Rate {
+    const char *schedule;
+    int64_t step;
+    double rate;
+} Rate;
+
+/* OneCycleLR and StepLR as PyTorch has them; the others by their definition. */
+static const Rate rates[] = {
+    {"0.1", 7, 0.1},
+    {"constant(0.1)", 7, 0.1},
+    {"one_cycle(0.1)", 1, 0.004},
+    {"one_cycle(0.1)", 10, 0.025063020862605645},
+    {"one_cycle(0.1)", 30, 0.1},
+    {"one_cycle(0.1)", 31, 0.09994965352845243},
+    {"one_cycle(0.1)", 60, 0.06112620219362893},
+    {"one_cycle(0.1)", 100, 4e-07},
+    {"step_decay(0.1, every = 30, factor = 0.5)", 30, 0.1},
+    {"step_decay(0.1, every = 30, factor = 0.5)", 31, 0.05},
+    {"step_decay(0.1, every = 30, factor = 0.5)", 61, 0.025},
+    {"warmup_cosine(0.1, warmup = 20, floor = 0.01)", 1, 0.005},
+    {"warmup_cosine(0.1, warmup = 20, floor = 0.01)", 20, 0.1},
+    {"warmup_cosine(0.1, warmup = 20, floor = 0.01)", 60, 0.055},
+    {"warmup_cosine(0.1, warmup = 20, floor = 0.01)", 100, 0.01},
+    {"warmup_linear(0.1, warmup = 20)", 10, 0.05},
+    {"warmup_linear(0.1, warmup = 20)", 60, 0.05},
+    {"warmup_linear(0.1, warmup = 20)", 100, 0},
+};
+
+static void test_schedules(void) {
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        char text[2048], what[256];
+        snprintf(text, sizeof text, DATA NET("[2]") OBJECTIVE("mean(net(b.y))") TRAIN("Sgd(lr = %s)"),
+                 rates[i].schedule);
+        Run run = run_of(good(text));
+        run.step = rates[i].step - 1;
+        update(&run); /* 0.2 and its gradient 0.2: 0.2 * (1 - rate) */
+        snprintf(what, sizeof what, "%s in step %d", rates[i].schedule, (int)rates[i].step);
+        double after = run.buffers[tg_buffer_find(run.program->graph, "net.w")].at[1];
+        expect_close(what, 1 - after / (float)0.2, rates[i].rate, 2e-7);
+        program_free(run.program);
+    }
+}
+
 /* ---- initialisers ---- */
 
 typedef struct Spread {
@@ -286,6 +334,7 @@ int main(void) {
     CU_add_test(suite, "values", test_values);
     CU_add_test(suite, "optimizers", test_optimizers);
     CU_add_test(suite, "training", test_training);
+    CU_add_test(suite, "schedules", test_schedules);
     CU_add_test(suite, "initialisers", test_initialisers);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures();
