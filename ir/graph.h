@@ -199,7 +199,7 @@ typedef struct Training {
     DataSet train, validate; /* validate.name NULL: none */
     int64_t batch, micro, lanes;
     int64_t steps, epochs;   /* one of them is 0 */
-    int64_t validate_every;  /* steps; 0: every epoch, or ten times if training is counted in steps */
+    int64_t validate_every;  /* steps; 0: every epoch, or at most ten times if training is counted in steps */
     bool shuffle;
     double clip_norm;        /* 0: none */
     int32_t clip_scalar;     /* index into scalars of the setting clip_norm, or -1 */

@@ -7,7 +7,7 @@
 
 /* A record of the ring: these, then the fields. */
 enum { AT_STEP, AT_EPOCH, AT_RECORDS, AT_FIELDS };
-/* Without epochs to count in, a run reports this often. */
+/* Without epochs to count in, a run reports this often, or less: validation shall not take longer than training. */
 enum { REPORTS = 10 };
 enum { RING_RECORDS = 1024 };
 
@@ -189,8 +189,11 @@ static void plan_steps(Training *training) {
         training->total_steps = by_epochs;
     training->epochs = settings->epochs > 0 ? (training->total_steps + per_epoch - 1) / per_epoch : 0;
     training->report_every = settings->validate_every;
-    if (training->report_every == 0 && training->epochs == 0)
-        training->report_every = (training->total_steps + REPORTS - 1) / REPORTS;
+    if (training->report_every == 0 && training->epochs == 0) {
+        int64_t often = (training->total_steps + REPORTS - 1) / REPORTS;
+        int64_t validation = (training->validate.count + batch - 1) / batch;
+        training->report_every = often > validation ? often : validation;
+    }
     *training->loop.total_steps = (double)training->total_steps;
 }
 
