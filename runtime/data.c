@@ -10,7 +10,10 @@ typedef struct ReaderRow {
     DataReader *read;
 } ReaderRow;
 
-static const ReaderRow readers[] = {{"idx", tg_read_idx}, {"csv", tg_read_csv}, {"npy", tg_read_npy}, {"text", tg_read_text},
+static const ReaderRow readers[] = {{"idx", tg_read_idx},
+                                    {"csv", tg_read_csv},
+                                    {"npy", tg_read_npy},
+                                    {"text", tg_read_text},
                                     {"records", tg_read_records}};
 
 DataReader *tg_data_reader(const char *name) {
@@ -120,8 +123,7 @@ static Status run_once(DataFiles *files, const PlanField *field, DataRequest *re
     if (found == NULL) {
         DataOutput output = {.command = command};
         const char *reason = "";
-        Status status =
-            tg_data_run(files->arena, command, files->root.path, &output.data, &output.bytes, &reason);
+        Status status = tg_data_run(files->arena, command, files->root.path, &output.data, &output.bytes, &reason);
         if (status != TG_OK) {
             *why = tg_arena_printf(files->arena, "%s: %s", place(files->arena, field), reason);
             return status;
@@ -233,8 +235,8 @@ static Status check_bounds(Arena *arena, const PlanField *field, const DataArray
             continue;
         const char *also = field->has_also ? tg_arena_printf(arena, " or %lld", (long long)field->also) : "";
         *why = tg_arena_printf(arena, "%s: %s %lld of %s is %lld; allowed are %lld to %lld%s", place(arena, field),
-                               is_text(field) ? "token" : "record", (long long)(i / per_record), field->path, (long long)value, (long long)field->low,
-                               (long long)field->high - 1, also);
+                               is_text(field) ? "token" : "record", (long long)(i / per_record), field->path,
+                               (long long)value, (long long)field->low, (long long)field->high - 1, also);
         return TG_MODEL;
     }
     return TG_OK;
@@ -254,8 +256,7 @@ static void take_split(DataFiles *files, const PlanSplit *splits, uint32_t split
                                             &set->count);
             return;
         }
-        set->records =
-            tg_data_split(files->arena, set->file_records, splits, split_count, index, by_runs, &set->count);
+        set->records = tg_data_split(files->arena, set->file_records, splits, split_count, index, by_runs, &set->count);
         return;
     }
     int64_t first, last;

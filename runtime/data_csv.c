@@ -73,8 +73,9 @@ static Status no_column(Table *table, const char *name) {
     const char *const *header = (const char *const *)table->csv.cells.at;
     const char *close = tg_closest(name, header, table->header), *other = strpbrk(header[0], ";\t");
     if (close == NULL && table->header == 1 && other != NULL)
-        return tg_csv_bad(&table->csv, "there is no column '%s'; the cells seem to be separated by %s, say separator = \"%s\"",
-                          name, *other == ';' ? "semicolons" : "tabs", *other == ';' ? ";" : "\\t");
+        return tg_csv_bad(&table->csv,
+                          "there is no column '%s'; the cells seem to be separated by %s, say separator = \"%s\"", name,
+                          *other == ';' ? "semicolons" : "tabs", *other == ';' ? ";" : "\\t");
     return tg_csv_bad(&table->csv, "there is no column '%s'%s%s%s", name, close != NULL ? "; did you mean '" : "",
                       close != NULL ? close : "", close != NULL ? "'?" : "");
 }
@@ -240,10 +241,11 @@ static Status has_words(Table *table, const Column *column, bool *words) {
     if (word == NULL || number == NULL)
         return TG_OK;
     go_to(table, word);
-    return tg_csv_bad(&table->csv,
-                      "column '%s': '%.40s' is not a number, but line %lld has %.40s; csv(..., categories = true) numbers "
-                      "all cells as words",
-                      column->name, word->text, (long long)number->line, number->text);
+    return tg_csv_bad(
+        &table->csv,
+        "column '%s': '%.40s' is not a number, but line %lld has %.40s; csv(..., categories = true) numbers "
+        "all cells as words",
+        column->name, word->text, (long long)number->line, number->text);
 }
 
 static bool is_utf8(const char *text) {
@@ -274,7 +276,8 @@ static Status name_gaps(Table *table, Column *column) {
             return tg_csv_bad(&table->csv,
                               "column '%s': %s%s%s; csv(..., missing = \"unknown\") makes a category of the cells "
                               "without one",
-                              column->name, empty ? "the cell is empty" : "'", cell->text, empty ? "" : "' is no value");
+                              column->name, empty ? "the cell is empty" : "'", cell->text,
+                              empty ? "" : "' is no value");
         }
     }
     return TG_OK;

@@ -57,8 +57,9 @@ static Status bad_type(Arena *arena, const char *path, size_t at, const char *de
     const char *from = descr != NULL ? descr : "missing";
     int length = (int)strcspn(from, ",}");
     return bad(arena, path, at,
-               tg_arena_printf(arena, "its element type is %.*s, none of those that can be read (b1 u1 i1 u2 i2 i4 i8 f2 "
-                                      "f4 f8); save a.astype(\"f4\")",
+               tg_arena_printf(arena,
+                               "its element type is %.*s, none of those that can be read (b1 u1 i1 u2 i2 i4 i8 f2 "
+                               "f4 f8); save a.astype(\"f4\")",
                                length < SHOWN ? length : SHOWN, from),
                why);
 }

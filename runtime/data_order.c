@@ -92,7 +92,8 @@ int64_t *tg_data_split(Arena *arena, int64_t count, const PlanSplit *splits, uin
 
 /* ---- by the values of fields ---- */
 
-/* Equal values get equal numbers, from 0 in the order in which they come; without a key each record, or (`one`) all, get one. */
+/* Equal values get equal numbers, from 0 in the order in which they come; without a key each record, or (`one`) all,
+ * get one. */
 static int64_t number_values(Arena *arena, SplitKey key, int64_t count, bool one, int64_t *numbers) {
     Map seen = tg_map(arena);
     int64_t next = 0;

@@ -12,9 +12,9 @@ Status tg_read_records(Arena *arena, const DataRequest *request, DataArray *arra
         data = loaded;
     }
     if (whole == 0 || bytes % whole != 0) {
-        *why = tg_arena_printf(arena, "%s: %zu bytes are not a whole number of records of %zu bytes: %zu follow byte %zu",
-                               request->path, bytes, whole, whole > 0 ? bytes % whole : bytes,
-                               whole > 0 ? bytes - bytes % whole : 0);
+        *why = tg_arena_printf(
+            arena, "%s: %zu bytes are not a whole number of records of %zu bytes: %zu follow byte %zu", request->path,
+            bytes, whole, whole > 0 ? bytes % whole : bytes, whole > 0 ? bytes - bytes % whole : 0);
         return TG_MODEL;
     }
     size_t count = bytes / whole, each = (size_t)tg_data_bytes(request->dtype, request->rank, request->dims);

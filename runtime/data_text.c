@@ -109,7 +109,7 @@ Status tg_read_text(Arena *arena, const DataRequest *request, DataArray *array, 
     TG_TRY(load(arena, request, &text, &bytes, why));
     if (tg_data_option(arena, request, "tokenizer") != NULL)
         return read_characters(arena, request, text, bytes, array, why);
-    *array = (DataArray){
-        .dtype = DT_U8, .rank = 1, .dims = {(int64_t)bytes}, .values = (unsigned char *)(uintptr_t)text};
+    *array =
+        (DataArray){.dtype = DT_U8, .rank = 1, .dims = {(int64_t)bytes}, .values = (unsigned char *)(uintptr_t)text};
     return TG_OK;
 }

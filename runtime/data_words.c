@@ -33,7 +33,11 @@ int64_t tg_data_word_place(const DataWords *words, const char *word) {
 
 int tg_utf8_length(const unsigned char *at, const unsigned char *end) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    int length = *at < 0x80 ? 1 : *at >= 0xc2 && *at < 0xe0 ? 2 : (*at & 0xf0) == 0xe0 ? 3 : (*at & 0xf8) == 0xf0 ? 4 : 0;
+    int length = *at < 0x80                  ? 1
+                 : *at >= 0xc2 && *at < 0xe0 ? 2
+                 : (*at & 0xf0) == 0xe0      ? 3
+                 : (*at & 0xf8) == 0xf0      ? 4
+                                             : 0;
     if (length <= 1 || end - at < length)
         return length == 1 ? 1 : 0;
     uint32_t code = *at & (0xff >> (length + 1));
@@ -70,8 +74,9 @@ void tg_data_words_note(Arena *arena, const DataVocabulary *vocabulary, TensorFi
         json_decref(list);
         if (text == NULL)
             continue;
-        tg_push(arena, &file->notes, (TensorNote){tg_arena_printf(arena, "%s%s", note_prefix, words->name),
-                                                  tg_arena_str(arena, text, strlen(text))});
+        tg_push(arena, &file->notes,
+                (TensorNote){tg_arena_printf(arena, "%s%s", note_prefix, words->name),
+                             tg_arena_str(arena, text, strlen(text))});
         free(text);
     }
 }
@@ -118,8 +123,9 @@ Status tg_data_words_take(Arena *arena, DataVocabulary *vocabulary, const Tensor
         const char *odd = odd_word(known, words, count);
         if (odd == NULL)
             continue;
-        *why = tg_arena_printf(arena, "%s: it was trained with other words for '%s' than those of %s: '%.40s' is not in "
-                                      "both",
+        *why = tg_arena_printf(arena,
+                               "%s: it was trained with other words for '%s' than those of %s: '%.40s' is not in "
+                               "both",
                                file->path, name, known->origin, odd);
         return TG_MODEL;
     }

@@ -142,7 +142,8 @@ static const char *class_text(const Report *report, uint32_t field, int64_t valu
     } else {
         tg_str_printf(&text, "%lld", (long long)value);
     }
-    return word != NULL || report->set.window_step > 0 ? tg_arena_printf(report->session->arena, "\"%s\"", text.text) : text.text;
+    return word != NULL || report->set.window_step > 0 ? tg_arena_printf(report->session->arena, "\"%s\"", text.text)
+                                                       : text.text;
 }
 
 static const char *record_text(const Report *report, uint32_t field, const unsigned char *record) {
@@ -193,8 +194,8 @@ static void print_field(const Report *report, uint32_t index) {
 static void print_report(const Report *report) {
     FILE *out = report->session->out;
     const DataSet *set = &report->set;
-    fprintf(out, "%s%s%s  %s: %lld %s", set->plan->name, report->split[0] != '\0' ? "." : "", report->split, report->use,
-            (long long)set->count, set->window_step > 0 ? "windows" : "records");
+    fprintf(out, "%s%s%s  %s: %lld %s", set->plan->name, report->split[0] != '\0' ? "." : "", report->split,
+            report->use, (long long)set->count, set->window_step > 0 ? "windows" : "records");
     if (report->batch > 0)
         fprintf(out, ", %lld batches of %lld an epoch", (long long)((set->count + report->batch - 1) / report->batch),
                 (long long)report->batch);
@@ -230,11 +231,11 @@ static json_t *json_field(const Report *report, uint32_t index) {
     const PlanField *field = &report->set.fields[index];
     const FieldSummary *summary = &report->fields[index];
     const char *type = tg_data_shape(report->session->arena, field->dtype, field->rank, field->dims);
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:I}", "name", field->name, "type", type,
-                            "reader", field->reader, "path", field->path, "min", tg_json_number(summary->least), "max",
-                            tg_json_number(summary->most), "mean", tg_json_number(summary->mean), "values",
-                            (json_int_t)summary->values, "zeros", (json_int_t)summary->zeros, "nan",
-                            (json_int_t)summary->nans);
+    json_t *row =
+        json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:I}", "name", field->name, "type", type, "reader",
+                  field->reader, "path", field->path, "min", tg_json_number(summary->least), "max",
+                  tg_json_number(summary->most), "mean", tg_json_number(summary->mean), "values",
+                  (json_int_t)summary->values, "zeros", (json_int_t)summary->zeros, "nan", (json_int_t)summary->nans);
     if (summary->classes != NULL) {
         json_object_set_new(row, "distinct", json_integer(summary->class_count));
         json_object_set_new(row, "classes", json_classes(report, index));

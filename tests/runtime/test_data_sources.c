@@ -29,7 +29,9 @@ static Status read_csv(Scratch *scratch, const char *path, const char *columns, 
 }
 
 static void missing(Scratch *scratch) {
-    const char *path = scratch_text(scratch, "a.csv", "\xef\xbb\xbf" "a,b\n1,10\n,20\n NA ,30\n5,nan\n");
+    const char *path = scratch_text(scratch, "a.csv",
+                                    "\xef\xbb\xbf"
+                                    "a,b\n1,10\n,20\n NA ,30\n5,nan\n");
     const float *values;
     CU_ASSERT_EQUAL(read_csv(scratch, path, "a", "", DT_F32, NULL), TG_MODEL);
     says("a.csv:3: column 'a': the cell is empty; csv(..., missing = 0");
@@ -118,11 +120,8 @@ static void files(Scratch *scratch) {
     CU_ASSERT_EQUAL(read_csv(scratch, path, "x", "", DT_F32, NULL), TG_MODEL);
     says("big.csv:2: column 'x': 1e39 is not a value of f32");
     int64_t one = 1;
-    DataRequest request = {.path = scratch_text(scratch, "one.csv", "x\n4\n"),
-                           .columns = "x",
-                           .dtype = DT_F32,
-                           .rank = 1,
-                           .dims = &one};
+    DataRequest request = {
+        .path = scratch_text(scratch, "one.csv", "x\n4\n"), .columns = "x", .dtype = DT_F32, .rank = 1, .dims = &one};
     CU_ASSERT_EQUAL(tg_read_csv(scratch->arena, &request, &array, &why), TG_OK);
     CU_ASSERT(array.rank == 2 && array.dims[0] == 1 && array.dims[1] == 1);
 }
@@ -144,13 +143,20 @@ static void commands(Scratch *scratch) {
     says("failed with exit code 3: the reason");
     CU_ASSERT_EQUAL(tg_data_run(scratch->arena, "kill -9 $$", "", &data, &bytes, &why), TG_IO);
     says("was ended by signal 9");
-    CU_ASSERT_EQUAL(tg_data_run(scratch->arena, "head -c 100000 /dev/zero >&2; exit 1", "", &data, &bytes, &why), TG_IO);
+    CU_ASSERT_EQUAL(tg_data_run(scratch->arena, "head -c 100000 /dev/zero >&2; exit 1", "", &data, &bytes, &why),
+                    TG_IO);
 }
 
 /* Two fields of one command, which runs once for both and for both sets. */
 static void records(Scratch *scratch) {
     PlanField fields[4] = {
-        {.name = "x", .reader = "records", .columns = "", .dtype = DT_F32, .rank = 1, .dims = {2}, .line = {"m.tg", 2, 5}},
+        {.name = "x",
+         .reader = "records",
+         .columns = "",
+         .dtype = DT_F32,
+         .rank = 1,
+         .dims = {2},
+         .line = {"m.tg", 2, 5}},
         {.name = "y", .reader = "records", .columns = "", .dtype = DT_U8, .line = {"m.tg", 3, 5}},
     };
     const char *path = "| echo run >> runs; printf '\\0\\0\\200\\077\\0\\0\\0\\100\\7\\0\\0\\0\\0\\0\\0\\200\\077\\10'";
@@ -186,7 +192,9 @@ static void records(Scratch *scratch) {
 
 static void characters(Scratch *scratch) {
     DataVocabulary vocabulary = {0};
-    DataRequest request = {.path = scratch_text(scratch, "t.txt", "b\xc3\xa9 a\xe2\x82\xac\xf0\x9f\x98\x80" "a"),
+    DataRequest request = {.path = scratch_text(scratch, "t.txt",
+                                                "b\xc3\xa9 a\xe2\x82\xac\xf0\x9f\x98\x80"
+                                                "a"),
                            .options = "tokenizer=characters",
                            .field = "tokens",
                            .dtype = DT_U16,
