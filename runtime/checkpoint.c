@@ -60,6 +60,7 @@ static Status write_tensors(Session *session, Arena *arena, const char *path, in
     note(arena, &file, "", "source", session->plan->source_path);
     for (uint32_t i = 0; i < session->settings.all.count; i++)
         note(arena, &file, setting_prefix, session->settings.all.at[i].name, session->settings.all.at[i].value);
+    tg_data_words_note(arena, &session->files.vocabulary, &file);
     tg_weights_gather(session->exec, session->plan, arena, SAVED_CLASSES, &file);
     return tg_tensors_write(arena, path, &file, why);
 }
@@ -111,8 +112,9 @@ static void list_file(Checkpoints *checkpoints, const char *name) {
     uint32_t drop = checkpoints->files.count >= checkpoints->keep
                         ? (uint32_t)(checkpoints->files.count - checkpoints->keep + 1)
                         : 0;
-    memmove(checkpoints->files.at, checkpoints->files.at + drop,
-            (checkpoints->files.count - drop) * sizeof *checkpoints->files.at);
+    if (drop > 0)
+        memmove(checkpoints->files.at, checkpoints->files.at + drop,
+                (checkpoints->files.count - drop) * sizeof *checkpoints->files.at);
     checkpoints->files.count -= drop;
     tg_push(arena, &checkpoints->files, tg_arena_str(arena, name, strlen(name)));
 }
@@ -283,12 +285,13 @@ static Status resume(Checkpoints *checkpoints, Arena *arena, const char *from, i
     if (has_record)
         TG_TRY(read_record(checkpoints, arena, record));
     if (is_run)
-        path =
-            tg_arena_printf(arena, "%s/%s/%s", run, folder_name, checkpoints->files.at[checkpoints->files.count - 1]);
+        path = tg_arena_printf(session->arena, "%s/%s/%s", run, folder_name,
+                               checkpoints->files.at[checkpoints->files.count - 1]);
     forget_later(checkpoints, run, last_part(path));
     TensorFile file;
     TG_TRY(tg_tensors_read(arena, path, &file, &session->why));
     TG_TRY(check_program(session, &file, records));
+    TG_TRY(tg_data_words_take(session->arena, &session->files.vocabulary, &file, &session->why));
     TG_TRY(read_numbers(session, &file, numbers, count));
     return tg_weights_restore(session->exec, session->plan, arena, &file, SAVED_CLASSES, &session->why);
 }
