@@ -55,6 +55,20 @@ Value builtin_select(Lower *l, Env *env, const Ast *call, Value *arguments, int 
     return scalar ? lower_scalar(l, node) : lower_tensor(l, node, &names);
 }
 
+/* sum / count, and 0 where nothing counts. */
+Value builtin_over(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
+    Value some = lower_operator(l, call, '>', arguments[1], lower_int(0));
+    Value divisor = lower_is_error(some)
+                        ? some
+                        : builtin_select(l, env, call, (Value[]){some, arguments[1], lower_int(1)}, detail);
+    Value mean = lower_operator(l, call, '/', arguments[0], divisor);
+    bool single = lower_is_tensor(mean) && lower_is_tensor(arguments[1]) && !lower_type(l, mean)->rank &&
+                  !lower_type(l, arguments[1])->rank;
+    if (single)
+        tg_push(l->arena, &l->func->overs, (Over){mean.tensor->node, arguments[1].tensor->node});
+    return mean;
+}
+
 Value builtin_bounded(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
     (void)env, (void)detail;
     int64_t bounds[3] = {0};

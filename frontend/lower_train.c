@@ -240,6 +240,8 @@ static bool lower_objective(Lower *l, const Ast *setting, const DataSet *set, bo
         return false;
     }
     bool ok = !lower_is_error(result) && give_objective(l, result, at) && store_states(l, training);
+    if (ok && training)
+        lower_empty_loss(l);
     return lower_func_end(l, state) && ok;
 }
 

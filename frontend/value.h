@@ -139,6 +139,11 @@ typedef struct Stored {
     Loc loc;
 } Stored;
 
+/* A mean that the program gives as `over(sum, count)`: it is over nothing where the count is 0. */
+typedef struct Over {
+    NodeId mean, count;
+} Over;
+
 typedef struct FuncState {
     Func *func;
     Builder builder;
@@ -146,6 +151,7 @@ typedef struct FuncState {
     Stored *stored; /* per buffer: what `:=` gave it */
     uint32_t stored_count;
     Map calls; /* instance path -> calls so far */
+    Vec(Over) overs;
 } FuncState;
 
 /* Where the first value of a buffer comes from. */
@@ -354,6 +360,8 @@ bool lower_settings_known(Lower *l);
 Value lower_data_call(Lower *l, Env *env, const Ast *call, const DataValue *data);
 bool lower_data_set(Lower *l, const DataValue *data, DataSet *set);
 bool lower_train(Lower *l, const Ast *train);
+/* Gives the objective that is being built the value TG_EMPTY_LOSS, if its loss can be over nothing. */
+void lower_empty_loss(Lower *l);
 /* `average`: NULL if the program keeps none. */
 bool lower_update(Lower *l, const Ast *optimizer, const Ast *average);
 /* `stop`, `keep`: NULL where the program has none. */

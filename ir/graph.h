@@ -114,6 +114,10 @@ typedef enum FuncKind {
     FUNC_KERNEL,    /* the body of a kernel: args are its inputs, values its outputs */
 } FuncKind;
 
+/* A value of FUNC_OBJECTIVE that is no field: a bool, true when no record of the batch counts in the loss. It is not there where
+   that cannot be. */
+#define TG_EMPTY_LOSS "empty.loss"
+
 typedef struct FuncArg {
     const char *name;
     TypeId type;

@@ -79,7 +79,12 @@ static void find_couplings(Cut *c) {
 static bool is_gradient(const Result *result) {
     return result->kind == RESULT_VALUE && strncmp(result->name, "gradient.", 9) == 0;
 }
-static bool is_field(const Result *result) { return result->kind == RESULT_VALUE && !is_gradient(result); }
+static bool is_empty(const Result *result) {
+    return result->kind == RESULT_VALUE && strcmp(result->name, TG_EMPTY_LOSS) == 0;
+}
+static bool is_field(const Result *result) {
+    return result->kind == RESULT_VALUE && !is_gradient(result) && !is_empty(result);
+}
 
 static uint32_t add_sum_buffer(Cut *c, NodeId id, DType dtype, const char *name) {
     TypeId type = tg_type_with(c->out, tg_node(c->from, id)->type, dtype);
@@ -295,13 +300,13 @@ static Status cut_fields(Cut *c, FuncKind kind, const char *name) {
     return tg_builder_status(&b, c->context->diags);
 }
 
-/* What `update` reads in the tail: gradients by buffer, and the loss. */
+/* What `update` reads in the tail: gradients by buffer, the loss, and whether it is over nothing (0: it never is). */
 typedef struct Bindings {
     const Cut *c;
     const uint32_t *hoisted;
     const Func *update;
     NodeId *gradient;
-    NodeId loss;
+    NodeId loss, empty;
 } Bindings;
 
 static NodeId replace_in_update(void *context, const Copy *copy, NodeId id, const NodeId *operands) {
@@ -311,11 +316,11 @@ static NodeId replace_in_update(void *context, const Copy *copy, NodeId id, cons
     if (node->op == OP_gradient)
         return bindings->gradient[node->attr->ref];
     if (node->op == OP_arg)
-        return bindings->loss;
+        return tg_attr_int(node->attr, 0, 0) == 0 ? bindings->loss : bindings->empty;
     return bindings->hoisted[id] ? tg_scalar(copy->b, bindings->hoisted[id] - 1) : 0;
 }
 
-static void store_states(const Cut *c, Builder *b, const Copy *copy, NodeId finite) {
+static void store_states(const Cut *c, Builder *b, const Copy *copy, NodeId open) {
     for (uint32_t i = 0; i < c->from->results.count; i++) {
         const Result *result = &c->from->results.at[i];
         if (result->kind != RESULT_STORE)
@@ -323,7 +328,7 @@ static void store_states(const Cut *c, Builder *b, const Copy *copy, NodeId fini
         b->locs = result->locs;
         NodeId fresh = copy->map[result->node];
         TypeId truth = tg_type_with(c->out, b->func->nodes.at[fresh].type, DT_BOOL);
-        NodeId kept = tg_select(b, tg_broadcast_like(b, finite, truth), fresh, tg_load(b, result->buffer));
+        NodeId kept = tg_select(b, tg_broadcast_like(b, open, truth), fresh, tg_load(b, result->buffer));
         tg_result_store(b, result->buffer, kept);
     }
 }
@@ -352,19 +357,21 @@ static Status cut_tail(Cut *c, const Func *update, const uint32_t *update_hoiste
         if (is_gradient(&c->from->results.at[i])) {
             int32_t buffer = tg_buffer_find(c->out, c->from->results.at[i].name + strlen("gradient."));
             bindings.gradient[buffer] = copy.map[c->from->results.at[i].node];
+        } else if (is_empty(&c->from->results.at[i])) {
+            bindings.empty = copy.map[c->from->results.at[i].node];
         }
     Copy updates = tg_copy(c->context->arena, &b, c->in, update);
     updates.replace = replace_in_update;
     updates.context = &bindings;
-    NodeId finite = 0;
+    NodeId open = 0; /* the last value: `open`, or `finite` alone */
     for (uint32_t i = 0; i < update->results.count; i++) {
         tg_copy_need(&updates, update->results.at[i].node);
         if (update->results.at[i].kind == RESULT_VALUE)
-            finite = update->results.at[i].node;
+            open = update->results.at[i].node;
     }
     tg_copy_run(&updates);
     tg_copy_results(&updates);
-    store_states(c, &b, &copy, updates.map[finite]);
+    store_states(c, &b, &copy, updates.map[open]);
     return tg_builder_status(&b, c->context->diags);
 }
 

@@ -4,8 +4,11 @@
      in f64, per piece, in the order of the parameters (the formula is the one of torch.nn.utils.clip_grad_norm_);
    - the gate: the update function gets the argument `loss` (bound by the pass batch) and the value `finite`, true when the loss
      and every gradient are finite; every store becomes select(finite, new, old), so that a step that is not finite changes
-     nothing. */
+     nothing. If the objective says when its loss is over nothing, there is the argument `empty` too, the value `open` (finite
+     and not empty), and the stores read that. */
 #include "passes/passes.h"
+
+#include <string.h>
 
 /* A reduction of many elements is one over pieces of at most this many, then over the pieces. */
 enum { LONGEST_PIECE = 16384 };
@@ -102,6 +105,24 @@ static NodeId gradients(Gate *g, Copy *copy) {
     return finite;
 }
 
+/* What the stores wait for: `finite`, and where the loss can be over nothing that it is not. */
+static NodeId open_gate(Gate *g, const Graph *in, NodeId finite) {
+    tg_result_value(g->b, "finite", finite);
+    const Func *objective = tg_func_find(in, FUNC_OBJECTIVE, NULL);
+    bool may_be_empty = false;
+    for (uint32_t i = 0; objective && i < objective->results.count; i++)
+        may_be_empty |= objective->results.at[i].kind == RESULT_VALUE &&
+                        strcmp(objective->results.at[i].name, TG_EMPTY_LOSS) == 0;
+    if (!may_be_empty)
+        return finite;
+    TypeId truth = plain_type(g->graph, DT_BOOL, 0, 0, 0);
+    tg_push(g->graph->arena, &g->b->func->args, (FuncArg){.name = "empty", .type = truth});
+    NodeId full = tg_unary(g->b, OP_not, tg_arg(g->b, 1, "empty", truth));
+    NodeId open = tg_binary(g->b, OP_and, finite, full);
+    tg_result_value(g->b, "open", open);
+    return open;
+}
+
 static Status gate_update(PassContext *context, const Graph *in, const Func *from, Graph *out) {
     Func *func = tg_func_new(out, from->kind, from->name);
     Builder b = tg_builder(out, func, context->fold);
@@ -116,12 +137,12 @@ static Status gate_update(PassContext *context, const Graph *in, const Func *fro
             tg_copy_need(&copy, tg_operand(from, tg_node(from, id), i));
     NodeId finite = gradients(&g, &copy);
     tg_copy_run(&copy);
-    tg_result_value(&b, "finite", finite);
+    NodeId gate = open_gate(&g, in, finite);
     for (uint32_t i = 0; i < from->results.count; i++) {
         const Result *result = &from->results.at[i];
         b.locs = result->locs;
         NodeId fresh = copy.map[result->node], old = tg_load(&b, result->buffer);
-        NodeId open = tg_broadcast_like(&b, finite, tg_type_with(out, tg_node(func, fresh)->type, DT_BOOL));
+        NodeId open = tg_broadcast_like(&b, gate, tg_type_with(out, tg_node(func, fresh)->type, DT_BOOL));
         tg_result_store(&b, result->buffer, tg_select(&b, open, fresh, old));
     }
     return tg_builder_status(&b, context->diags);

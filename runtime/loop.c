@@ -60,6 +60,8 @@ static void open_gate(Loop *loop) {
         const PlanResult *result = &loop->plan->results[loop->tail->result_first + i];
         if (strcmp(result->name, "finite") == 0)
             loop->finite = tg_exec_address(loop->exec, result->buffer, 0);
+        if (strcmp(result->name, "open") == 0)
+            loop->open = tg_exec_address(loop->exec, result->buffer, 0);
     }
 }
 
@@ -118,7 +120,7 @@ static void sweep(Loop *loop, const LoopFunc *func, const Batch *batch) {
         run_micro(loop, func, batch, m, m / loop->micros_per_lane, m % loop->micros_per_lane == 0);
 }
 
-bool tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place) {
+StepEnd tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place) {
     *loop->step = (double)place->step;
     *loop->epoch = (double)place->epoch;
     *loop->records = (double)batch->count;
@@ -132,7 +134,9 @@ bool tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place) {
     if (loop->tail != NULL)
         tg_exec_run(loop->exec, loop->tail, 0);
     read_fields(loop, &loop->fields);
-    return loop->finite == NULL || *loop->finite != 0;
+    if (loop->finite != NULL && *loop->finite == 0)
+        return STEP_NOT_FINITE;
+    return loop->open == NULL || *loop->open != 0 ? STEP_DONE : STEP_EMPTY;
 }
 
 void tg_loop_evaluate(Loop *loop, const DataSet *set) {

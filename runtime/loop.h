@@ -40,7 +40,7 @@ typedef struct Loop {
     LoopFunc micro, eval_micro;
     const PlanFunc *tail, *after; /* `after`: the function `fields` */
     LoopFields fields, eval_fields;
-    const unsigned char *finite; /* NULL: the plan does not tell */
+    const unsigned char *finite, *open; /* what the tail says of a step; NULL: the plan does not tell */
     int64_t micros, lanes, micros_per_lane;
 } Loop;
 
@@ -49,8 +49,10 @@ TG_CHECKED Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgE
                                const DataSet *validate, const char **why);
 /* Where the program reads the built-in scalar; a place that nothing reads if it does not. */
 double *tg_loop_builtin(Loop *loop, const char *name);
-/* Runs one update; fields.values are those of this batch. false: a value was not finite and nothing changed. */
-bool tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place);
+/* What became of a step. Unless it is done it changed nothing: a value was not finite, or the loss was over nothing. */
+typedef enum StepEnd { STEP_DONE, STEP_NOT_FINITE, STEP_EMPTY } StepEnd;
+/* Runs one update; fields.values are those of this batch. */
+TG_CHECKED StepEnd tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place);
 /* Fills eval_fields.values: exact over the whole set, each record once. */
 void tg_loop_evaluate(Loop *loop, const DataSet *set);
 /* Only the dots of one step. */

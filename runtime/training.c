@@ -134,22 +134,55 @@ static void show_progress(Training *training) {
     tg_progress_draw(&training->progress, &state, now);
 }
 
+/* A batch in which no record counts in the loss: it is no update. A whole epoch of them will not end. */
+static Status skip(Training *training) {
+    Session *session = training->session;
+    if (training->skipped++ == 0) {
+        tg_progress_end(&training->progress);
+        fprintf(session->err, "%s: step %lld: the loss is over nothing (no record of the batch counts in it): nothing "
+                              "changes, the next batch is taken\n",
+                session->name, (long long)training->place.step);
+    }
+    int64_t batch = session->plan->batch, per_epoch = (training->train.count + batch - 1) / batch;
+    if (++training->skipped_in_a_row < per_epoch)
+        return TG_OK;
+    tg_progress_end(&training->progress);
+    return tg_session_fail(session, TG_MODEL,
+                           "the loss is over nothing in %lld batches one after another, a whole epoch: no record of the "
+                           "training set counts in it; look at its labels, masks and weights",
+                           (long long)training->skipped_in_a_row);
+}
+
+static void count_step(Training *training, const Batch *batch) {
+    training->skipped_in_a_row = 0;
+    training->done++;
+    hand_out(training, batch->count);
+    show_progress(training);
+}
+
+static bool at_end(const Training *training) {
+    return training->done >= training->total_steps || training->drawn >= training->total_batches;
+}
+
 static Status step(Training *training) {
     Session *session = training->session;
     const Batch *batch = tg_feed_next(session->feed);
     training->place = (LoopPlace){.step = training->done + 1, .iteration = training->drawn, .epoch = batch->epoch};
-    if (!tg_loop_step(&training->loop, batch, &training->place)) {
+    StepEnd end = tg_loop_step(&training->loop, batch, &training->place);
+    if (end == STEP_NOT_FINITE) {
         tg_progress_end(&training->progress);
         return tg_nonfinite_stop(session, batch, &training->place, training->folder);
     }
-    training->done++;
     training->drawn++;
-    hand_out(training, batch->count);
-    show_progress(training);
-    bool due = training->report_every > 0 ? training->done % training->report_every == 0 : batch->ends_epoch;
-    if (due || training->done == training->total_steps)
+    bool counts = end == STEP_DONE;
+    if (counts)
+        count_step(training, batch);
+    else
+        TG_TRY(skip(training));
+    bool due = training->report_every > 0 ? counts && training->done % training->report_every == 0 : batch->ends_epoch;
+    if (due || at_end(training))
         TG_TRY(report(training, due));
-    bool saves = training->save_every > 0 && training->done % training->save_every == 0;
+    bool saves = training->save_every > 0 && counts && training->done % training->save_every == 0;
     return saves ? save(training) : TG_OK;
 }
 
@@ -165,7 +198,7 @@ static Status stop_and_save(Training *training) {
 Status tg_training_run(Training *training) {
     Session *session = training->session;
     tg_stop_after_step(&session->stop);
-    while (training->done < training->total_steps && !training->stopped) {
+    while (!at_end(training) && !training->stopped) {
         TG_TRY(step(training));
         session->stopped = tg_stop_asked(&session->stop);
         if (session->stopped != 0)
@@ -182,9 +215,12 @@ static void plan_steps(Training *training) {
     int64_t batch = training->session->plan->batch;
     int64_t per_epoch = (training->train.count + batch - 1) / batch;
     training->total_steps = settings->steps;
+    training->total_batches = INT64_MAX;
     int64_t by_epochs = 0;
     if (settings->epochs > 0 && __builtin_mul_overflow(settings->epochs, per_epoch, &by_epochs))
         by_epochs = INT64_MAX;
+    if (settings->epochs > 0)
+        training->total_batches = by_epochs;
     if (settings->epochs > 0 && (settings->steps == 0 || by_epochs < settings->steps))
         training->total_steps = by_epochs;
     training->epochs = settings->epochs > 0 ? (training->total_steps + per_epoch - 1) / per_epoch : 0;

@@ -13,9 +13,11 @@ typedef struct Training {
     DataSet train, validate;
     bool validates;
     int64_t total_steps, epochs; /* epochs 0: only steps count */
+    int64_t total_batches;       /* in the epochs that training may have */
     int64_t report_every;        /* steps; 0: every epoch */
     LoopPlace place;
     int64_t resumed_at, done, drawn; /* steps; updates applied, batches drawn */
+    int64_t skipped, skipped_in_a_row; /* batches over nothing that this run had */
     Ring ring;
     double *record;        /* taken from the ring last */
     double *sums, records; /* since the last report, weighted by records */

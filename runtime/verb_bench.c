@@ -45,7 +45,7 @@ Status tg_verb_bench(Session *session) {
         double begin = tg_seconds();
         const Batch *batch = tg_feed_next(session->feed);
         LoopPlace place = {.step = drawn + 1, .iteration = drawn, .epoch = batch->epoch};
-        finite = tg_loop_step(loop, batch, &place) && finite;
+        finite = tg_loop_step(loop, batch, &place) != STEP_NOT_FINITE && finite;
         double middle = tg_seconds();
         tg_loop_step_dots(loop);
         if (i < 0)
