@@ -33,6 +33,10 @@ void report_print(Str *to, const TgPlan *plan) {
     tg_str_printf(to, "batch         %" PRId64 " in micro-batches of %" PRId64 ", %" PRId64 " lane%s\n", plan->batch,
                   plan->micro, plan->lanes, plan->lanes == 1 ? "" : "s");
     tg_str_printf(to, "kernels       %" PRIu32 "\ndots          %" PRIu32 "\n", plan->kernel_count, plan->dot_count);
+    tg_str_printf(to, "\nsettings\n");
+    for (uint32_t i = 0; i < plan->setting_count; i++)
+        tg_str_printf(to, "    %-32s %-20s %s\n", plan->settings[i].name, plan->settings[i].value,
+                      plan->settings[i].origin);
     for (uint32_t f = 0; f < plan->func_count; f++) {
         const PlanFunc *func = &plan->funcs[f];
         double bytes = 0, flops = 0;

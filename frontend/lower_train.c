@@ -173,15 +173,16 @@ static Value record_arguments(Lower *l, const DataSet *set) {
 static bool give_field(Lower *l, const char *name, Value value, const Ast *at, bool single) {
     if (value.kind == VAL_BOOL)
         value = lower_float(value.truth);
-    if (single && lower_is_tensor(value)) {
-        if (lower_type(l, value)->rank) {
-            lower_fail(l, at->loc, "field '%s' of the objective is %s; each is a single number, as 'mean(...)' gives",
-                       name, lower_show(l, value));
-            return false;
-        }
-        if (lower_type(l, value)->dtype != DT_F32)
-            value = lower_cast(l, at, value, DT_F32);
+    bool number = lower_is_number(value) || (value.kind == VAL_TENSOR && !lower_type(l, value)->rank);
+    bool tensor = number || (!single && (value.kind == VAL_TENSOR || value.kind == VAL_LIST));
+    if (!tensor) {
+        lower_fail(l, at->loc, "field '%s' of %s is %s; each is a %s", name, single ? "the objective" : "an 'export fn'",
+                   value.kind == VAL_TENSOR ? lower_show(l, value) : lower_kind_text(l, value),
+                   single ? "single number, as 'mean(...)' gives" : "tensor: a record's fields lie side by side");
+        return false;
     }
+    if (single && lower_is_tensor(value) && lower_type(l, value)->dtype != DT_F32)
+        value = lower_cast(l, at, value, DT_F32);
     if (value.kind == VAL_INT && !single) {
         value = lower_tensor(l, lower_operand(l, at, value, DT_I32), NULL);
     } else if (!lower_is_tensor(value)) {
@@ -314,6 +315,12 @@ static const Ast *type_of_argument(const Ast *params, const char *name) {
     return NULL;
 }
 
+/* What is chosen per parameter is reported per parameter: weight_decay(net.fc1.weight). */
+static void record_choice(Lower *l, const char *what, uint32_t param, Value value, Loc loc) {
+    const char *name = tg_arena_printf(l->arena, "%s(%s)", what, l->graph->buffers.at[param].name);
+    lower_record_setting(l, tg_intern(l->graph, name), value, lower_origin(l, loc), false);
+}
+
 /* The arguments with every `p -> e` evaluated for this parameter. */
 static Env *own_arguments(Lower *l, const Instance *instance, uint32_t param, const Ast *at) {
     Env *own = lower_env(l, instance->module->env);
@@ -327,6 +334,7 @@ static Env *own_arguments(Lower *l, const Instance *instance, uint32_t param, co
             Signature s = {.env = own, .what = tg_arena_printf(l->arena, "'%s'", binding->name), .loc = binding->loc};
             if (type && !lower_match(l, &s, type, &value))
                 return NULL;
+            record_choice(l, binding->name, param, value, binding->loc);
         }
         if (lower_is_error(value))
             return NULL;
@@ -391,6 +399,8 @@ static bool for_parameters(Lower *l, const Ast *setting, uint32_t count, const c
         if (!lower_is_error(own) && own.kind != VAL_OPTIMIZER_INSTANCE)
             lower_fail(l, at->loc, "'%s' is an optimizer with its arguments, as in '%s', not %s", setting->name,
                        example, lower_kind_text(l, own));
+        if (optimizer.kind == VAL_LAMBDA && own.kind == VAL_OPTIMIZER_INSTANCE)
+            record_choice(l, setting->name, i, lower_string(own.instance->module->ast->name), at->loc);
         ok = own.kind == VAL_OPTIMIZER_INSTANCE && update(l, own.instance, i, at);
     }
     l->user_loc = (Loc){0};
