@@ -113,6 +113,11 @@ Status tg_session_open_training(Session *session, Loop *loop, DataSet *train, Da
     *validate = (DataSet){0};
     if (validates)
         TG_TRY(tg_data_open(&session->files, &plan->validate, NULL, validate, &session->why));
+    if (validates && validate->count == 0)
+        return tg_session_fail(session, TG_MODEL,
+                               "the validation set %s%s%s has no records; give it a greater share of them, or leave the "
+                               "setting 'validate' out",
+                               plan->validate.name, plan->validate.split[0] ? "." : "", plan->validate.split);
     return tg_loop_open(loop, session->arena, plan, session->exec, train, validates ? validate : NULL, &session->why);
 }
 
