@@ -242,12 +242,12 @@ static Status check_bounds(Arena *arena, const PlanField *field, const DataArray
     return TG_OK;
 }
 
-static SplitKey key_of(const DataSet *set, uint32_t field) {
+static SplitKey key_of(const RecordSet *set, uint32_t field) {
     return field ? (SplitKey){set->values[field - 1], set->record_bytes[field - 1]} : (SplitKey){0};
 }
 
 /* The records of split `index`, of all records if `split_count` is 0. */
-static void take_split(DataFiles *files, const PlanSplit *splits, uint32_t split_count, uint32_t index, DataSet *set) {
+static void take_split(DataFiles *files, const PlanSplit *splits, uint32_t split_count, uint32_t index, RecordSet *set) {
     if (set->window_step == 0) {
         bool by_runs = set->plan->by_runs;
         SplitKey by = key_of(set, set->plan->by), stratify = key_of(set, set->plan->stratify);
@@ -265,7 +265,7 @@ static void take_split(DataFiles *files, const PlanSplit *splits, uint32_t split
     set->tokens_last = last;
 }
 
-static Status choose_split(DataFiles *files, const PlanDataSet *plan, const char *name, DataSet *set,
+static Status choose_split(DataFiles *files, const PlanDataSet *plan, const char *name, RecordSet *set,
                            const char **why) {
     const PlanSplit *splits = files->plan->splits + plan->split_first;
     if (name[0] == '\0') {
@@ -287,7 +287,7 @@ static Status choose_split(DataFiles *files, const PlanDataSet *plan, const char
 }
 
 /* Windows of all fields begin at the same tokens. */
-static Status check_windows(DataFiles *files, DataSet *set, const char **why) {
+static Status check_windows(DataFiles *files, RecordSet *set, const char **why) {
     const PlanField *first = &set->fields[0];
     set->window_step = is_text(first) ? first->dims[0] - 1 : 0;
     for (uint32_t i = 1; i < set->field_count; i++) {
@@ -301,9 +301,9 @@ static Status check_windows(DataFiles *files, DataSet *set, const char **why) {
     return TG_OK;
 }
 
-Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const char *split, DataSet *set, const char **why) {
+Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const char *split, RecordSet *set, const char **why) {
     Arena *arena = files->arena;
-    *set = (DataSet){.plan = plan,
+    *set = (RecordSet){.plan = plan,
                      .fields = files->plan->fields + plan->field_first,
                      .field_count = plan->field_count,
                      .values = TG_ALLOC(arena, const unsigned char *, plan->field_count),

@@ -92,7 +92,7 @@ DataRoot tg_data_root(const char *option, const TgPlan *plan);
 
 /* The records of one set: a view into the files' arrays. The records of a text are windows, which share their last token
    with the next one's first: a record is then the position of its first token. */
-typedef struct DataSet {
+typedef struct RecordSet {
     const PlanDataSet *plan;
     const PlanField *fields;
     uint32_t field_count;
@@ -104,9 +104,9 @@ typedef struct DataSet {
     int64_t window_step; /* tokens from one window to the next; 0: not a text */
     int64_t tokens_last; /* behind the last token of the set */
     int64_t shifts;      /* each epoch moves all windows by fewer tokens than this; 0: by none */
-} DataSet;
+} RecordSet;
 
-static inline const unsigned char *tg_data_record(const DataSet *set, uint32_t field, int64_t record) {
+static inline const unsigned char *tg_data_record(const RecordSet *set, uint32_t field, int64_t record) {
     size_t each = set->window_step > 0 ? tg_dtype(set->fields[field].dtype)->bytes : set->record_bytes[field];
     return set->values[field] + (size_t)record * each;
 }
@@ -129,7 +129,7 @@ typedef struct DataFiles {
 
 void tg_data_files_init(DataFiles *files, Arena *arena, const TgPlan *plan, DataRoot root);
 /* `split` NULL: the set's own. Reads the files, checks type, shape, equal counts and bounds, and applies the split. */
-TG_CHECKED Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const char *split, DataSet *set,
+TG_CHECKED Status tg_data_open(DataFiles *files, const PlanDataSet *plan, const char *split, RecordSet *set,
                                const char **why);
 
 /* The positions of `count` records that belong to split `index`, ascending. Depends on count and shares only. */
@@ -150,7 +150,7 @@ void tg_data_cut(int64_t count, const PlanSplit *splits, uint32_t split_count, u
 /* The windows of tokens [first, last). */
 int64_t *tg_data_windows(Arena *arena, int64_t first, int64_t last, int64_t step, int64_t *count);
 /* For training with shuffled records: the epochs' windows will be shifted, so fewer of them may fit. */
-void tg_data_let_shift(DataSet *set);
+void tg_data_let_shift(RecordSet *set);
 /* Of the epoch: 0 <= shift < shifts. */
 int64_t tg_data_shift(int64_t shifts, uint64_t seed, int64_t epoch);
 /* Shuffles in place: order = f(seed, epoch). docs/training.md has the definition in Python. */
@@ -158,7 +158,7 @@ void tg_data_shuffle(int64_t *records, int64_t count, uint64_t seed, int64_t epo
 
 /* Some records of a set. */
 typedef struct Batch {
-    const DataSet *set;
+    const RecordSet *set;
     const int64_t *records;         /* NULL: `gathered` has them */
     unsigned char *const *gathered; /* per field: the records one after the other */
     int64_t count;
@@ -183,7 +183,7 @@ enum { TG_FEED_AHEAD_BYTES = 256 * 1024 };
 
 /* The training batches, epoch after epoch: each record once an epoch, the last batch may be short. */
 typedef struct Feed Feed;
-TG_CHECKED Status tg_feed_open(Arena *arena, const FeedOptions *options, const DataSet *set, Feed **feed);
+TG_CHECKED Status tg_feed_open(Arena *arena, const FeedOptions *options, const RecordSet *set, Feed **feed);
 /* Never ends. Valid until the next call. */
 const Batch *tg_feed_next(Feed *feed);
 void tg_feed_close(Feed *feed);

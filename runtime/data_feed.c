@@ -32,7 +32,7 @@ enum { SLOTS = 2 };
 
 struct Feed {
     FeedOptions options;
-    const DataSet *set;
+    const RecordSet *set;
     Cursor cursor;
     Batch direct; /* without a thread: the batch in place */
     bool threaded;
@@ -117,7 +117,7 @@ static bool start_thread(Feed *feed) {
     return started;
 }
 
-Status tg_feed_open(Arena *arena, const FeedOptions *options, const DataSet *set, Feed **made) {
+Status tg_feed_open(Arena *arena, const FeedOptions *options, const RecordSet *set, Feed **made) {
     Feed *feed = TG_ALLOC(arena, Feed, 1);
     *feed = (Feed){.options = *options, .set = set, .cursor = {.order = TG_ALLOC(arena, int64_t, set->count)}};
     *made = feed;

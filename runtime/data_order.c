@@ -52,7 +52,7 @@ int64_t *tg_data_windows(Arena *arena, int64_t first, int64_t last, int64_t step
 }
 
 /* A shift of `step - 1` tokens must leave the last window whole; a set of one window moves by what is left over. */
-void tg_data_let_shift(DataSet *set) {
+void tg_data_let_shift(RecordSet *set) {
     if (set->window_step == 0 || set->count == 0)
         return;
     int64_t tokens = set->tokens_last - set->records[0], most = (tokens - set->window_step) / set->window_step;

@@ -9,7 +9,7 @@ double *tg_loop_builtin(Loop *loop, const char *name) {
     return &loop->ignored;
 }
 
-static bool field_of(const DataSet *set, const PlanFunc *func, uint32_t input, const char *name, uint32_t *field) {
+static bool field_of(const RecordSet *set, const PlanFunc *func, uint32_t input, const char *name, uint32_t *field) {
     for (uint32_t i = 0; i < set->field_count; i++)
         if (strcmp(set->fields[i].name, name) == 0) {
             *field = i;
@@ -19,7 +19,7 @@ static bool field_of(const DataSet *set, const PlanFunc *func, uint32_t input, c
     return func->input_count == set->field_count;
 }
 
-static Status open_func(Loop *loop, const PlanFunc *func, const DataSet *set, LoopFunc *made, const char **why) {
+static Status open_func(Loop *loop, const PlanFunc *func, const RecordSet *set, LoopFunc *made, const char **why) {
     *made = (LoopFunc){.func = func};
     if (func == NULL || set == NULL)
         return TG_OK;
@@ -65,8 +65,8 @@ static void open_gate(Loop *loop) {
     }
 }
 
-Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, const DataSet *train,
-                    const DataSet *validate, const char **why) {
+Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, const RecordSet *train,
+                    const RecordSet *validate, const char **why) {
     *loop = (Loop){
         .arena = arena, .plan = plan, .exec = exec, .scalars = tg_exec_scalars(exec), .values = tg_exec_values(exec)};
     loop->step = tg_loop_builtin(loop, "step");
@@ -139,7 +139,7 @@ StepEnd tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place) {
     return loop->open == NULL || *loop->open != 0 ? STEP_DONE : STEP_EMPTY;
 }
 
-void tg_loop_evaluate(Loop *loop, const DataSet *set) {
+void tg_loop_evaluate(Loop *loop, const RecordSet *set) {
     Batch all = {.set = set, .records = set->records, .count = set->count};
     int64_t capacity = loop->eval_micro.func->capacity;
     int64_t micros = (set->count + capacity - 1) / capacity;

@@ -45,8 +45,8 @@ typedef struct Loop {
 } Loop;
 
 /* `train` or `validate` may be NULL when those functions will not run. TG_INTERNAL: the plan does not fit together. */
-TG_CHECKED Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, const DataSet *train,
-                               const DataSet *validate, const char **why);
+TG_CHECKED Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, const RecordSet *train,
+                               const RecordSet *validate, const char **why);
 /* Where the program reads the built-in scalar; a place that nothing reads if it does not. */
 double *tg_loop_builtin(Loop *loop, const char *name);
 /* What became of a step. Unless it is done it changed nothing: a value was not finite, or the loss was over nothing. */
@@ -54,7 +54,7 @@ typedef enum StepEnd { STEP_DONE, STEP_NOT_FINITE, STEP_EMPTY } StepEnd;
 /* Runs one update; fields.values are those of this batch. */
 TG_CHECKED StepEnd tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place);
 /* Fills eval_fields.values: exact over the whole set, each record once. */
-void tg_loop_evaluate(Loop *loop, const DataSet *set);
+void tg_loop_evaluate(Loop *loop, const RecordSet *set);
 /* Only the dots of one step. */
 void tg_loop_step_dots(Loop *loop);
 

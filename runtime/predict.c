@@ -58,7 +58,7 @@ static Status describe_inputs(Session *session, const Export *export, PredictInp
     PlanField *fields = TG_ALLOC(arena, PlanField, count);
     bool *per_record = TG_ALLOC(arena, bool, count);
     *inputs = (PredictInputs){.export = export, .per_record = per_record};
-    inputs->set = (DataSet){.fields = fields,
+    inputs->set = (RecordSet){.fields = fields,
                             .field_count = count,
                             .values = TG_ALLOC(arena, const unsigned char *, count),
                             .record_bytes = TG_ALLOC(arena, size_t, count),
@@ -138,7 +138,7 @@ static Status list_arguments(Session *session, const PredictInputs *inputs, uint
 }
 
 static void count_all(Session *session, PredictInputs *inputs) {
-    DataSet *set = &inputs->set;
+    RecordSet *set = &inputs->set;
     if (set->count < 0)
         set->count = 1;
     set->file_records = set->count;
@@ -172,7 +172,7 @@ Status tg_predict_read(Session *session, const Export *export, const char *const
     return TG_OK;
 }
 
-Status tg_predict_from_data(Session *session, const Export *export, const DataSet *data, PredictInputs *inputs) {
+Status tg_predict_from_data(Session *session, const Export *export, const RecordSet *data, PredictInputs *inputs) {
     TG_TRY(describe_inputs(session, export, inputs));
     for (uint32_t i = 0; i < inputs->set.field_count; i++) {
         const PlanField *field = &inputs->set.fields[i];

@@ -13,7 +13,7 @@ typedef struct Export {
 /* What the inputs are filled from. `set` has one field per input that has a batch dimension. */
 typedef struct PredictInputs {
     const Export *export;
-    DataSet set;            /* of the inputs, in their order; count is the number of records to run */
+    RecordSet set;            /* of the inputs, in their order; count is the number of records to run */
     const bool *per_record; /* per input: else `set.values` holds the one value */
 } PredictInputs;
 
@@ -37,7 +37,7 @@ bool tg_predict_is_export(const TgPlan *plan, const char *name);
 TG_CHECKED Status tg_predict_read(Session *session, const Export *export, const char *const *texts, uint32_t count,
                                   PredictInputs *inputs);
 /* Inputs from the fields of a data set that have the arguments' names. */
-TG_CHECKED Status tg_predict_from_data(Session *session, const Export *export, const DataSet *data,
+TG_CHECKED Status tg_predict_from_data(Session *session, const Export *export, const RecordSet *data,
                                        PredictInputs *inputs);
 void tg_predict_run(Session *session, const PredictInputs *inputs, Prediction *prediction);
 

@@ -87,21 +87,21 @@ void tg_session_close(Session *session) {
     session->exec = NULL;
 }
 
-Status tg_session_train_set(Session *session, DataSet *set) {
+Status tg_session_train_set(Session *session, RecordSet *set) {
     TG_TRY(tg_data_open(&session->files, &session->plan->train, NULL, set, &session->why));
     if (session->settings.shuffle)
         tg_data_let_shift(set);
     return TG_OK;
 }
 
-Status tg_session_eval_set(Session *session, DataSet *set) {
+Status tg_session_eval_set(Session *session, RecordSet *set) {
     const PlanDataSet *plan = &session->plan->validate;
     if (plan->field_count == 0)
         plan = &session->plan->train;
     return tg_data_open(&session->files, plan, session->options->value[OPT_SPLIT], set, &session->why);
 }
 
-Status tg_session_open_training(Session *session, Loop *loop, DataSet *train, DataSet *validate) {
+Status tg_session_open_training(Session *session, Loop *loop, RecordSet *train, RecordSet *validate) {
     const TgPlan *plan = session->plan;
     if (tg_plan_func(plan, PLAN_MICRO, NULL) == NULL)
         return tg_session_fail(session, TG_MODEL, "%s has no train { } block, so it cannot train", plan->source_path);
@@ -110,7 +110,7 @@ Status tg_session_open_training(Session *session, Loop *loop, DataSet *train, Da
         return tg_session_fail(session, TG_MODEL, "a batch has %lld records, but the training set %s has only %lld",
                                (long long)plan->batch, plan->train.name, (long long)train->count);
     bool validates = plan->validate.field_count > 0;
-    *validate = (DataSet){0};
+    *validate = (RecordSet){0};
     if (validates)
         TG_TRY(tg_data_open(&session->files, &plan->validate, NULL, validate, &session->why));
     if (validates && validate->count == 0)
@@ -121,7 +121,7 @@ Status tg_session_open_training(Session *session, Loop *loop, DataSet *train, Da
     return tg_loop_open(loop, session->arena, plan, session->exec, train, validates ? validate : NULL, &session->why);
 }
 
-Status tg_session_open_feed(Session *session, const DataSet *train, int64_t drawn) {
+Status tg_session_open_feed(Session *session, const RecordSet *train, int64_t drawn) {
     FeedOptions options = {.host = session->arena->host,
                            .batch = session->plan->batch,
                            .seed = session->settings.seed,

@@ -39,12 +39,12 @@ void tg_session_set_builtin(Session *session, const char *name, double value);
 void tg_session_close(Session *session);
 
 /* The set of training records. */
-TG_CHECKED Status tg_session_train_set(Session *session, DataSet *set);
+TG_CHECKED Status tg_session_train_set(Session *session, RecordSet *set);
 /* The set for validation, or the one of --split; the training set if the program validates on nothing. */
-TG_CHECKED Status tg_session_eval_set(Session *session, DataSet *set);
+TG_CHECKED Status tg_session_eval_set(Session *session, RecordSet *set);
 /* The functions that train, with data opened; TG_MODEL if the program has none, or fewer records than a batch. */
-TG_CHECKED Status tg_session_open_training(Session *session, Loop *loop, DataSet *train, DataSet *validate);
-TG_CHECKED Status tg_session_open_feed(Session *session, const DataSet *train, int64_t drawn);
+TG_CHECKED Status tg_session_open_training(Session *session, Loop *loop, RecordSet *train, RecordSet *validate);
+TG_CHECKED Status tg_session_open_feed(Session *session, const RecordSet *train, int64_t drawn);
 /* --weights, or the file that `train` leaves. */
 TG_CHECKED Status tg_session_load_weights(Session *session);
 const char *tg_session_run_folder(Session *session); /* NAME.run */

@@ -10,7 +10,7 @@
 typedef struct Training {
     Session *session;
     Loop loop;
-    DataSet train, validate;
+    RecordSet train, validate;
     bool validates;
     int64_t total_steps, epochs; /* epochs 0: only steps count */
     int64_t total_batches;       /* in the epochs that training may have */

@@ -29,7 +29,7 @@ static Status peak_bytes(Session *session, double *bytes) {
 
 Status tg_verb_bench(Session *session) {
     Loop *loop = TG_ALLOC(session->arena, Loop, 1);
-    DataSet train, validate;
+    RecordSet train, validate;
     int64_t steps = 0;
     TG_TRY(tg_options_count(session->arena, session->options, OPT_STEPS, 1, DEFAULT_STEPS, &steps, &session->why));
     TG_TRY(tg_session_start(session));

@@ -23,14 +23,14 @@ typedef struct FieldSummary {
 typedef struct Report {
     Session *session;
     const char *use, *split;
-    DataSet set;
+    RecordSet set;
     int64_t batch;         /* 0: the set is read as a whole */
     const int64_t *sample; /* its first records, as they are drawn */
     int64_t samples;
     FieldSummary *fields;
 } Report;
 
-static int64_t values_of(const DataSet *set, uint32_t field) {
+static int64_t values_of(const RecordSet *set, uint32_t field) {
     return (int64_t)set->record_bytes[field] / tg_dtype(set->fields[field].dtype)->bytes;
 }
 
@@ -42,7 +42,7 @@ static int by_records(const void *a, const void *b) {
 }
 
 /* Single integers and tokens are classes; integers in larger shapes (pixels) are not. */
-static void count_classes(Arena *arena, const DataSet *set, uint32_t field, FieldSummary *summary) {
+static void count_classes(Arena *arena, const RecordSet *set, uint32_t field, FieldSummary *summary) {
     const PlanField *plan = &set->fields[field];
     bool classes = (plan->rank == 0 || set->window_step > 0) && !tg_is_float(plan->dtype) && summary->values > 0;
     if (!classes || summary->most - summary->least >= COUNTED_VALUES)
@@ -59,7 +59,7 @@ static void count_classes(Arena *arena, const DataSet *set, uint32_t field, Fiel
     qsort(summary->classes, summary->class_count, sizeof *summary->classes, by_records);
 }
 
-static FieldSummary summarise(Arena *arena, const DataSet *set, uint32_t field) {
+static FieldSummary summarise(Arena *arena, const RecordSet *set, uint32_t field) {
     FieldSummary summary = {.least = INFINITY, .most = -INFINITY};
     DType dtype = set->fields[field].dtype;
     int64_t each = values_of(set, field);
@@ -193,7 +193,7 @@ static void print_field(const Report *report, uint32_t index) {
 
 static void print_report(const Report *report) {
     FILE *out = report->session->out;
-    const DataSet *set = &report->set;
+    const RecordSet *set = &report->set;
     fprintf(out, "%s%s%s  %s: %lld %s", set->plan->name, report->split[0] != '\0' ? "." : "", report->split,
             report->use, (long long)set->count, set->window_step > 0 ? "windows" : "records");
     if (report->batch > 0)
@@ -260,7 +260,7 @@ static json_t *json_sample(const Report *report, int64_t record) {
 }
 
 static json_t *json_report(const Report *report) {
-    const DataSet *set = &report->set;
+    const RecordSet *set = &report->set;
     json_t *fields = json_array(), *samples = json_array();
     for (uint32_t i = 0; i < set->field_count; i++)
         json_array_append_new(fields, json_field(report, i));

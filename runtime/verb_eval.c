@@ -2,7 +2,7 @@
 
 Status tg_verb_eval(Session *session) {
     Loop *loop = TG_ALLOC(session->arena, Loop, 1);
-    DataSet set;
+    RecordSet set;
     if (tg_plan_func(session->plan, PLAN_EVAL_MICRO, NULL) == NULL)
         return tg_session_fail(session, TG_MODEL, "%s has no train { } block, so there is nothing to evaluate",
                                session->plan->source_path);

@@ -16,12 +16,12 @@ typedef struct Column {
 typedef struct Result {
     PredictInputs inputs;
     Prediction prediction;
-    const DataSet *data; /* NULL: the inputs came from files */
+    const RecordSet *data; /* NULL: the inputs came from files */
     Vec(Column) columns;
 } Result;
 
 static void add_columns(Session *session, Result *result) {
-    const DataSet *data = result->data;
+    const RecordSet *data = result->data;
     for (uint32_t i = 0; i < result->prediction.count; i++) {
         const PredictOutput *output = &result->prediction.outputs[i];
         if (output->batch_axis != 0)
@@ -169,7 +169,7 @@ static Status draw(Session *session, const Result *result) {
     if (image < 0)
         return tg_session_fail(session, TG_USAGE, "--draw: %s takes no u8[height, width] image",
                                result->inputs.export->name);
-    const DataSet *set = &result->inputs.set;
+    const RecordSet *set = &result->inputs.set;
     for (int64_t r = 0; r < set->count; r++) {
         const unsigned char *pixels = set->values[image] + (size_t)set->records[r] * set->record_bytes[image];
         draw_image(session->out, pixels, set->fields[image].dims[0], set->fields[image].dims[1]);
@@ -198,7 +198,7 @@ static Status open_inputs(Session *session, const Export *export, uint32_t input
     if (options->arguments.count > inputs_from)
         return tg_predict_read(session, export, options->arguments.at + inputs_from,
                                options->arguments.count - inputs_from, &result->inputs);
-    DataSet *data = TG_ALLOC(session->arena, DataSet, 1);
+    RecordSet *data = TG_ALLOC(session->arena, RecordSet, 1);
     TG_TRY(tg_session_eval_set(session, data));
     result->data = data;
     return tg_predict_from_data(session, export, data, &result->inputs);

@@ -94,7 +94,7 @@ static Status find_words(Sampler *sampler) {
     if (field != NULL && strstr(field->options, "tokenizer=") != NULL) {
         sampler->words = tg_data_words(&session->files.vocabulary, field->name);
         if (sampler->words == NULL) {
-            DataSet set;
+            RecordSet set;
             TG_TRY(tg_session_train_set(session, &set));
             sampler->words = tg_data_words(&session->files.vocabulary, field->name);
         }

@@ -77,7 +77,7 @@ static void forget(const TgPlan *plan, TgExec *exec) {
 static void train(Arena *arena, const TgPlan *plan, TgExec *exec, bool forgets) {
     const char *why = NULL;
     DataFiles files;
-    DataSet set, validation;
+    RecordSet set, validation;
     Loop loop;
     Feed *feed;
     tg_data_files_init(&files, arena, plan, tg_data_root(NULL, plan));
@@ -90,7 +90,7 @@ static void train(Arena *arena, const TgPlan *plan, TgExec *exec, bool forgets) 
     for (int64_t step = 1; step <= (int64_t)*loop.total_steps; step++) {
         const Batch *batch = tg_feed_next(feed);
         LoopPlace place = {.step = step, .iteration = step - 1, .epoch = batch->epoch};
-        CU_ASSERT_TRUE_FATAL(tg_loop_step(&loop, batch, &place));
+        CU_ASSERT_EQUAL_FATAL(tg_loop_step(&loop, batch, &place), STEP_DONE);
         if (forgets)
             forget(plan, exec);
     }

@@ -207,9 +207,9 @@ static void orders(Scratch *scratch) {
 }
 
 /* Seven records of one u16, whose value is ten times the position. */
-static DataSet seven(Arena *arena, uint16_t values[7]) {
+static RecordSet seven(Arena *arena, uint16_t values[7]) {
     static const PlanField field = {.name = "x", .dtype = DT_U16};
-    DataSet set = {.fields = &field,
+    RecordSet set = {.fields = &field,
                    .field_count = 1,
                    .file_records = 7,
                    .count = 7,
@@ -227,7 +227,7 @@ static DataSet seven(Arena *arena, uint16_t values[7]) {
 
 static void feeds(Scratch *scratch) {
     uint16_t values[7], taken[2][6][4] = {0};
-    DataSet set = seven(scratch->arena, values);
+    RecordSet set = seven(scratch->arena, values);
     for (int ahead = 0; ahead < 2; ahead++) {
         Feed *feed = NULL;
         FeedOptions options = {
@@ -299,7 +299,7 @@ static TgPlan schema(Scratch *scratch, PlanField fields[2]) {
                     .source_directory = scratch->folder};
 }
 
-static Status open_set(Scratch *scratch, const TgPlan *plan, const char *split, DataSet *set, const char **why) {
+static Status open_set(Scratch *scratch, const TgPlan *plan, const char *split, RecordSet *set, const char **why) {
     DataFiles files;
     *why = NULL;
     tg_data_files_init(&files, scratch->arena, plan, tg_data_root(NULL, plan));
@@ -309,7 +309,7 @@ static Status open_set(Scratch *scratch, const TgPlan *plan, const char *split, 
 static void schemas(Scratch *scratch) {
     PlanField fields[2];
     TgPlan plan = schema(scratch, fields);
-    DataSet set;
+    RecordSet set;
     const char *why;
     CU_ASSERT_EQUAL(open_set(scratch, &plan, NULL, &set, &why), TG_IO);
     check_why(why, "m.tg:4: field 'image': there is no file");

@@ -169,7 +169,7 @@ static void records(Scratch *scratch) {
                    .validate = {.name = "D", .split = "", .field_first = 2, .field_count = 2},
                    .source_directory = scratch->folder};
     DataFiles opened;
-    DataSet train, validate;
+    RecordSet train, validate;
     tg_data_files_init(&opened, scratch->arena, &plan, tg_data_root(NULL, &plan));
     CU_ASSERT_EQUAL_FATAL(tg_data_open(&opened, &plan.train, NULL, &train, &why), TG_OK);
     CU_ASSERT_EQUAL_FATAL(tg_data_open(&opened, &plan.validate, NULL, &validate, &why), TG_OK);

@@ -104,7 +104,7 @@ static void of_a_field(Scratch *scratch) {
     for (uint32_t i = 0; i < 2; i++)
         fields[i].options = "";
     DataFiles files;
-    DataSet a, b;
+    RecordSet a, b;
     const char *why = "";
     tg_data_files_init(&files, scratch->arena, &plan, tg_data_root(NULL, &plan));
     CU_ASSERT_EQUAL_FATAL(tg_data_open(&files, &plan.train, NULL, &a, &why), TG_OK);

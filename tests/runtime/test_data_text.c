@@ -31,7 +31,7 @@ static TgPlan schema(Scratch *scratch, PlanField *field) {
                     .source_directory = scratch->folder};
 }
 
-static Status open_set(Scratch *scratch, const TgPlan *plan, const char *split, DataSet *set, const char **why) {
+static Status open_set(Scratch *scratch, const TgPlan *plan, const char *split, RecordSet *set, const char **why) {
     DataFiles files;
     *why = "";
     tg_data_files_init(&files, scratch->arena, plan, tg_data_root(NULL, plan));
@@ -41,7 +41,7 @@ static Status open_set(Scratch *scratch, const TgPlan *plan, const char *split, 
 static void windows(Scratch *scratch) {
     PlanField field;
     TgPlan plan = schema(scratch, &field);
-    DataSet train, test;
+    RecordSet train, test;
     const char *why;
     CU_ASSERT_EQUAL_FATAL(open_set(scratch, &plan, NULL, &train, &why), TG_OK);
     CU_ASSERT_EQUAL_FATAL(open_set(scratch, &plan, "test", &test, &why), TG_OK);
@@ -71,7 +71,7 @@ static void shifts(Scratch *scratch) {
     TgPlan plan = schema(scratch, &field);
     enum { EPOCHS = 40 };
     for (int64_t tokens = LENGTH; tokens < 30; tokens++) {
-        DataSet set;
+        RecordSet set;
         const char *why;
         CU_ASSERT_EQUAL_FATAL(open_set(scratch, &plan, NULL, &set, &why), TG_OK);
         set.tokens_last = tokens;
@@ -102,7 +102,7 @@ static void shifts(Scratch *scratch) {
 static void ahead(Scratch *scratch) {
     PlanField field;
     TgPlan plan = schema(scratch, &field);
-    DataSet set;
+    RecordSet set;
     const char *why;
     CU_ASSERT_EQUAL_FATAL(open_set(scratch, &plan, NULL, &set, &why), TG_OK);
     tg_data_let_shift(&set);
@@ -125,7 +125,7 @@ static void ahead(Scratch *scratch) {
 static void refusals(Scratch *scratch) {
     PlanField fields[2];
     TgPlan plan = schema(scratch, fields);
-    DataSet set;
+    RecordSet set;
     const char *why;
     fields[1] = fields[0];
     fields[1].name = "more";
