@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *big_data; /* $TG_DATA as this program was started */
+
 static json_t *parse(Scratch *scratch, const char *command) {
     Outcome outcome = shell(scratch, "%s", command);
     if (outcome.code != 0)
@@ -77,16 +79,16 @@ static const char *sizes_of(Scratch *scratch, json_t *golden) {
     return sets.text;
 }
 
-static void check_model(Scratch *scratch, const char *model) {
+static void check_model(Scratch *scratch, const char *model, const char *data_root) {
     const char *path = tg_arena_printf(scratch->arena, "%s/tests/golden/%s.json", TGC_SOURCE_DIR, model);
     json_t *golden = json_load_file(path, 0, NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(golden);
     json_t *result = parse(
         scratch, tg_arena_printf(scratch->arena,
                                  "$tgc train $source/models/%s.tg%s --init $source/tests/golden/%s.init.safetensors "
-                                 "--steps 20 --seed %lld --trace --json --out golden",
+                                 "--steps 20 --seed %lld --trace --json --out golden%s",
                                  model, sizes_of(scratch, golden), model,
-                                 (long long)json_integer_value(json_object_get(golden, "seed"))));
+                                 (long long)json_integer_value(json_object_get(golden, "seed")), data_root));
     golden_losses(golden, result);
     golden_weights(scratch, model, golden);
     json_decref(result);
@@ -95,15 +97,15 @@ static void check_model(Scratch *scratch, const char *model) {
 
 /* tinyshakespeare is not in the repository. */
 static void check_text_model(Scratch *scratch, const char *model) {
-    if (getenv("TG_DATA") == NULL) {
+    if (big_data == NULL) {
         printf("skipped: TG_DATA does not name the folder that holds data/ ");
         return;
     }
-    check_model(scratch, model);
+    check_model(scratch, model, tg_arena_printf(scratch->arena, " --data-root %s", big_data));
 }
 
-static void digits(Scratch *scratch) { check_model(scratch, "digits"); }
-static void custom(Scratch *scratch) { check_model(scratch, "custom"); }
+static void digits(Scratch *scratch) { check_model(scratch, "digits", ""); }
+static void custom(Scratch *scratch) { check_model(scratch, "custom", ""); }
 static void gpt(Scratch *scratch) { check_text_model(scratch, "gpt"); }
 static void llama(Scratch *scratch) { check_text_model(scratch, "llama"); }
 static void lstm(Scratch *scratch) { check_text_model(scratch, "lstm"); }
@@ -115,6 +117,7 @@ static void run_llama(void) { scratch_run(llama); }
 static void run_lstm(void) { scratch_run(lstm); }
 
 int main(void) {
+    big_data = getenv("TG_DATA");
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("golden", NULL, NULL);
     CU_add_test(suite, "digits", run_digits);

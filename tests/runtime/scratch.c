@@ -14,6 +14,7 @@ static int remove_entry(const char *path, const struct stat *info, int flag, str
 }
 
 void scratch_run(void (*body)(Scratch *scratch)) {
+    unsetenv("TG_DATA"); /* it would replace the folders that tests write their data to */
     Arena arena;
     Scratch scratch = {.arena = &arena, .folder = "/tmp/tg-test-XXXXXX"};
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(scratch.folder));
