@@ -46,3 +46,13 @@ void shell_expect(Scratch *scratch, int code, const char *said, const char *comm
         printf("\n%s\nexit %d, not %d, or it does not say '%s':\n%s", command, outcome.code, code, said, outcome.err);
     CU_ASSERT(right);
 }
+
+json_t *shell_json(Scratch *scratch, const char *command) {
+    Outcome outcome = shell(scratch, "%s", command);
+    if (outcome.code != 0)
+        printf("\n%s\nexit %d: %s\n", command, outcome.code, outcome.err);
+    CU_ASSERT_EQUAL_FATAL(outcome.code, 0);
+    json_t *document = json_loads(outcome.out, 0, NULL);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(document);
+    return document;
+}

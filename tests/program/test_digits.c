@@ -5,16 +5,6 @@
 #include <jansson.h>
 #include <string.h>
 
-static json_t *parse(Scratch *scratch, const char *command) {
-    Outcome outcome = shell(scratch, "%s", command);
-    if (outcome.code != 0)
-        printf("\n%s\nexit %d: %s\n", command, outcome.code, outcome.err);
-    CU_ASSERT_EQUAL_FATAL(outcome.code, 0);
-    json_t *document = json_loads(outcome.out, 0, NULL);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(document);
-    return document;
-}
-
 typedef struct Run {
     int group;
     const char *compile, *run;
@@ -74,7 +64,7 @@ static void accuracy(Scratch *scratch) {
     enum { SEEDS = 5 };
     double sum = 0;
     for (int seed = 1; seed <= SEEDS; seed++) {
-        json_t *result = parse(
+        json_t *result = shell_json(
             scratch, tg_arena_printf(scratch->arena, "$tgc train $source/models/digits.tg --json --seed %d", seed));
         sum += json_number_value(json_object_get(json_object_get(result, "val"), "accuracy"));
         CU_ASSERT_EQUAL(json_integer_value(json_object_get(result, "steps")),

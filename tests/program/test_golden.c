@@ -10,16 +10,6 @@
 
 static const char *big_data; /* $TG_DATA as this program was started */
 
-static json_t *parse(Scratch *scratch, const char *command) {
-    Outcome outcome = shell(scratch, "%s", command);
-    if (outcome.code != 0)
-        printf("\n%s\nexit %d: %s\n", command, outcome.code, outcome.err);
-    CU_ASSERT_EQUAL_FATAL(outcome.code, 0);
-    json_t *document = json_loads(outcome.out, 0, NULL);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(document);
-    return document;
-}
-
 static void golden_losses(const json_t *golden, const json_t *result) {
     const json_t *wanted = json_object_get(golden, "losses"), *value;
     const json_t *got = json_object_get(json_object_get(result, "trace"), "loss");
@@ -83,7 +73,7 @@ static void check_model(Scratch *scratch, const char *model, const char *data_ro
     const char *path = tg_arena_printf(scratch->arena, "%s/tests/golden/%s.json", TGC_SOURCE_DIR, model);
     json_t *golden = json_load_file(path, 0, NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(golden);
-    json_t *result = parse(
+    json_t *result = shell_json(
         scratch, tg_arena_printf(scratch->arena,
                                  "$tgc train $source/models/%s.tg%s --init $source/tests/golden/%s.init.safetensors "
                                  "--steps 20 --seed %lld --trace --json --out golden%s",

@@ -64,16 +64,6 @@ static void compile(Scratch *scratch) {
                  "ln -s $source/models/data/digits-images.idx.gz $source/models/data/digits-labels.idx.gz .");
 }
 
-static json_t *parsed(Scratch *scratch, const char *command) {
-    Outcome outcome = shell(scratch, "%s", command);
-    if (outcome.code != 0)
-        printf("\n%s\nexit %d: %s\n", command, outcome.code, outcome.err);
-    CU_ASSERT_EQUAL_FATAL(outcome.code, 0);
-    json_t *document = json_loads(outcome.out, 0, NULL);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(document);
-    return document;
-}
-
 /* The losses of `rest` are the last ones of `whole`. */
 static bool same_curve(const json_t *whole, const json_t *rest, size_t from) {
     const json_t *a = json_object_get(json_object_get(whole, "trace"), "loss");
@@ -90,11 +80,11 @@ static bool same_curve(const json_t *whole, const json_t *rest, size_t from) {
 /* C37: from every step of an epoch and a half, with any number of threads, the curve and the weights are the same. */
 static void every_step(Scratch *scratch) {
     compile(scratch);
-    json_t *whole = parsed(scratch, "./model train --save-every 1 --keep 1000 --out whole --json --trace");
+    json_t *whole = shell_json(scratch, "./model train --save-every 1 --keep 1000 --out whole --json --trace");
     CU_ASSERT_EQUAL(json_integer_value(json_object_get(whole, "steps")), 48);
     for (int step = 1; step < 20; step++) {
         shell_expect(scratch, 0, "", "rm -rf rest");
-        json_t *rest = parsed(scratch, tg_arena_printf(scratch->arena,
+        json_t *rest = shell_json(scratch, tg_arena_printf(scratch->arena,
                                                        "./model train --resume whole/checkpoints/step-%06d.safetensors "
                                                        "--out rest --threads %d --json --trace",
                                                        step, 1 + step % 3));
