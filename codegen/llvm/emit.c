@@ -13,13 +13,10 @@ static void add_flag(EmitModule *shared, LLVMValueRef function, int index, const
     LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)index, LLVMCreateEnumAttribute(shared->context, kind, 0));
 }
 
-/* void name(void *const *buffers, const TgScalars *scalars, int64_t first, int64_t last) */
-static LLVMValueRef declare(EmitModule *shared, const LoopKernel *k) {
-    LLVMTypeRef pointer = LLVMPointerTypeInContext(shared->context, 0), i64 = LLVMInt64TypeInContext(shared->context);
-    LLVMTypeRef parameters[] = {pointer, pointer, i64, i64};
-    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(shared->context), parameters, 4, 0);
-    LLVMValueRef function = LLVMAddFunction(shared->module, k->name, type);
-    LLVMSetLinkage(function, shared->global ? LLVMExternalLinkage : LLVMInternalLinkage);
+/* void name(void *const *buffers, const TgScalars *scalars, int64_t first, int64_t last, ...) */
+LLVMValueRef tg_emit_declare(EmitModule *shared, const char *name, LLVMTypeRef type, bool global) {
+    LLVMValueRef function = LLVMAddFunction(shared->module, name, type);
+    LLVMSetLinkage(function, global ? LLVMExternalLinkage : LLVMInternalLinkage);
     add_flag(shared, function, LLVMAttributeFunctionIndex, "nounwind");
     for (int i = 1; i <= 2; i++) {
         add_flag(shared, function, i, "noalias");
@@ -50,7 +47,7 @@ static void bind_buffers(Emit *e) {
     }
 }
 
-static void emit_body(Emit *e) {
+static void emit_blocks(Emit *e) {
     LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(e->context, e->function, "");
     LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(e->context, e->function, "");
     LLVMPositionBuilderAtEnd(e->entry, entry);
@@ -62,11 +59,13 @@ static void emit_body(Emit *e) {
     LLVMBuildBr(e->entry, start);
 }
 
-LLVMValueRef tg_emit_kernel(EmitModule *shared, const LoopKernel *k) {
+void tg_emit_body(EmitModule *shared, const LoopKernel *k, LLVMValueRef function, const EmitKeys *keys) {
     uint32_t count = k->instrs.count;
     Emit e = {
         .shared = shared,
         .k = k,
+        .keys = keys,
+        .function = function,
         .context = shared->context,
         .i1 = LLVMInt1TypeInContext(shared->context),
         .i32 = LLVMInt32TypeInContext(shared->context),
@@ -78,13 +77,11 @@ LLVMValueRef tg_emit_kernel(EmitModule *shared, const LoopKernel *k) {
         .varies = TG_ALLOC(shared->arena, bool, count),
         .buffer = TG_ALLOC(shared->arena, LLVMValueRef, k->buffers.count),
     };
-    e.function = declare(shared, k);
     e.buffers_argument = LLVMGetParam(e.function, 0);
     e.scalars = LLVMGetParam(e.function, 1);
     e.builder = LLVMCreateBuilderInContext(shared->context);
     e.entry = LLVMCreateBuilderInContext(shared->context);
-    emit_body(&e);
+    emit_blocks(&e);
     LLVMDisposeBuilder(e.builder);
     LLVMDisposeBuilder(e.entry);
-    return e.function;
 }

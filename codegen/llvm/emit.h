@@ -4,6 +4,7 @@
 #define TG_LLVM_EMIT_H
 
 #include "codegen/loop_info.h"
+#include "ir/base/map.h"
 #include "ir/plan/abi.h"
 
 #include <llvm-c/Core.h>
@@ -18,7 +19,14 @@ typedef struct EmitModule {
     const char *cpu, *features;
     bool bf16;   /* the CPU rounds f32 to bf16 */
     bool global; /* kernels are visible outside of the module */
+    Map bodies;  /* that kernels share: what a kernel is but its keys -> the function */
 } EmitModule;
+
+/* Constants of a kernel that are arguments of its function. */
+typedef struct EmitKeys {
+    uint32_t *of; /* per instruction: 1 + which one, or 0 */
+    uint32_t count;
+} EmitKeys;
 
 /* An instruction's value. Linear: lane l of group g has first + coefficient * (LOOP_LANES * g + l); a coefficient of 0
    is a value that does not vary over the vector loop. Otherwise one vector a group. */
@@ -38,6 +46,7 @@ typedef struct EmitPartial {
 typedef struct Emit {
     EmitModule *shared;
     const LoopKernel *k;
+    const EmitKeys *keys;
     LLVMContextRef context;
     LLVMValueRef function, buffers_argument, scalars;
     LLVMBuilderRef builder, entry; /* entry: stack slots and what never changes */
@@ -56,8 +65,12 @@ typedef struct Emit {
     LoopId around;                  /* the innermost loop */
 } Emit;
 
-/* The kernel must have passed tg_loop_verify. */
+/* The kernel must have passed tg_loop_verify. (share.c) */
 LLVMValueRef tg_emit_kernel(EmitModule *shared, const LoopKernel *k);
+
+/* A function that begins with a kernel's arguments (emit.c) */
+LLVMValueRef tg_emit_declare(EmitModule *shared, const char *name, LLVMTypeRef type, bool global);
+void tg_emit_body(EmitModule *shared, const LoopKernel *k, LLVMValueRef function, const EmitKeys *keys);
 
 /* loops.c */
 void tg_emit_analyse(Emit *e); /* fills `match` and `varies` */

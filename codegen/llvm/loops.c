@@ -255,7 +255,10 @@ static void operation(Emit *e, LoopId id) {
     e->values[id] = value;
 }
 
-static LLVMValueRef constant(Emit *e, const LoopInstr *instr) {
+static LLVMValueRef constant(Emit *e, LoopId id) {
+    const LoopInstr *instr = &e->k->instrs.at[id];
+    if (e->keys->of[id])
+        return LLVMGetParam(e->function, 3 + e->keys->of[id]);
     DType dtype = (DType)instr->type;
     LLVMTypeRef type = tg_emit_type(e, dtype);
     if (dtype == DT_F32 || dtype == DT_F64)
@@ -312,7 +315,7 @@ void tg_emit_range(Emit *e, LoopId first, LoopId end) {
         } else if (tg_loop_is_reduction(op)) {
             tg_emit_reduce(e, id);
         } else if (op == LOOP_const) {
-            tg_emit_set_uniform(e, id, constant(e, instr));
+            tg_emit_set_uniform(e, id, constant(e, id));
         } else if (op >= LOOP_scalar && op <= LOOP_seed) {
             tg_emit_set_uniform(e, id, leaf(e, instr));
         } else {

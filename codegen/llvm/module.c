@@ -182,6 +182,7 @@ static Status emit_kernels(Unit *unit, bool global) {
         .features = unit->features,
         .bf16 = unit->bf16,
         .global = global,
+        .bodies = tg_map(unit->arena),
     };
     unit->kernels = TG_ALLOC(unit->arena, LLVMValueRef, lowered->kernels.count);
     for (uint32_t i = 0; i < lowered->kernels.count; i++) {
