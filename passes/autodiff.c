@@ -1,7 +1,7 @@
 /* autodiff: the objective's function gets, for every trained parameter, the result `gradient.PATH`: the derivative of the loss.
    Reverse mode over the nodes that lie between a parameter and the loss; each op's rule is its row's in ir/ops.def (vjp.c).
-   Several readers of one value: their cotangents are added in the order in which the backward pass meets them, from the last
-   node to the first. */
+   Several readers of one value: cotangent.c. */
+#include "passes/cotangent.h"
 #include "passes/passes.h"
 #include "passes/vjp.h"
 
@@ -13,6 +13,7 @@ typedef struct Autodiff {
     Builder *b;
     uint32_t forward;   /* nodes below this one are the forward pass */
     bool *varies;       /* depends on a trained parameter */
+    Parts *parts;       /* of each node's cotangent */
     NodeId *cotangent;
 } Autodiff;
 
@@ -34,28 +35,24 @@ static void mark_varying(Autodiff *a) {
     }
 }
 
-static void add_cotangent(Autodiff *a, NodeId to, NodeId part) {
-    if (part == 0 || !a->varies[to])
-        return;
-    NodeId had = a->cotangent[to];
-    a->cotangent[to] = had ? tg_binary(a->b, OP_add, had, part) : part;
-}
-
 /* The backward pass; `grad` and `wanted` have room for the operands of any node. */
 static void backward(Autodiff *a, NodeId loss, NodeId *grad, bool *wanted) {
     const Func *func = a->b->func;
-    a->cotangent[loss] = tg_const(a->b, func->nodes.at[loss].type, 1);
+    const Cotangents sums = {.arena = a->context->arena, .b = a->b};
+    tg_push(sums.arena, &a->parts[loss], tg_const(a->b, func->nodes.at[loss].type, 1));
     for (NodeId id = loss; id > 0; id--) {
-        if (a->cotangent[id] == 0 || !a->varies[id])
-            continue;
         const Node node = *tg_node(func, id); /* the builder moves nodes as it grows */
+        a->b->locs = node.locs;
+        a->cotangent[id] = a->varies[id] ? tg_cotangent_sum(&sums, &a->parts[id]) : 0;
+        if (a->cotangent[id] == 0)
+            continue;
         for (uint32_t i = 0; i < node.operand_count; i++)
             wanted[i] = a->varies[tg_operand(func, &node, i)];
-        a->b->locs = node.locs;
         Vjp vjp = {.b = a->b, .func = func, .node = id, .cotangent = a->cotangent[id], .wanted = wanted, .grad = grad};
         tg_vjp(&vjp);
         for (uint32_t i = 0; i < node.operand_count; i++)
-            add_cotangent(a, tg_operand(func, &node, i), grad[i]);
+            if (grad[i] && wanted[i])
+                tg_push(sums.arena, &a->parts[tg_operand(func, &node, i)], grad[i]);
     }
 }
 
@@ -95,6 +92,7 @@ static Status differentiate(PassContext *context, const Graph *in, const Func *f
     }
     Autodiff a = {.context = context, .graph = out, .b = &b, .forward = func->nodes.count};
     a.varies = TG_ALLOC(context->arena, bool, a.forward);
+    a.parts = TG_ALLOC(context->arena, Parts, a.forward);
     a.cotangent = TG_ALLOC(context->arena, NodeId, a.forward);
     mark_varying(&a);
     uint32_t room = func->operands.count + 1;
