@@ -58,9 +58,8 @@ Value builtin_select(Lower *l, Env *env, const Ast *call, Value *arguments, int 
 /* sum / count, and 0 where nothing counts. */
 Value builtin_over(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
     Value some = lower_operator(l, call, '>', arguments[1], lower_int(0));
-    Value divisor = lower_is_error(some)
-                        ? some
-                        : builtin_select(l, env, call, (Value[]){some, arguments[1], lower_int(1)}, detail);
+    Value divisor =
+        lower_is_error(some) ? some : builtin_select(l, env, call, (Value[]){some, arguments[1], lower_int(1)}, detail);
     Value mean = lower_operator(l, call, '/', arguments[0], divisor);
     bool single = lower_is_tensor(mean) && lower_is_tensor(arguments[1]) && !lower_type(l, mean)->rank &&
                   !lower_type(l, arguments[1])->rank;

@@ -1,11 +1,11 @@
-/* When a loss is over nothing: no record of the batch counts in it, though its value, 0, is as good as any. What stands behind
-   an `over(sum, count)` is empty where its count is 0; a sum is empty where all its terms are, terms of parameters alone aside;
-   scaling changes nothing; anything else that reads the batch is never empty. */
+/* When a loss is over nothing: no record of the batch counts in it, though its value, 0, is as good as any. What stands
+   behind an `over(sum, count)` is empty where its count is 0; a sum is empty where all its terms are, terms of
+   parameters alone aside; scaling changes nothing; anything else that reads the batch is never empty. */
 #include "frontend/value.h"
 
 #include <string.h>
 
-/* Per node of the function: whether it depends on the batch, and the bool that says it is over nothing (0: it never is). */
+/* Per node: whether it depends on the batch; the bool that says it is over nothing, 0 where it never is. */
 typedef struct Empty {
     Lower *l;
     const Func *func;

@@ -176,7 +176,8 @@ static bool give_field(Lower *l, const char *name, Value value, const Ast *at, b
     bool number = lower_is_number(value) || (value.kind == VAL_TENSOR && !lower_type(l, value)->rank);
     bool tensor = number || (!single && (value.kind == VAL_TENSOR || value.kind == VAL_LIST));
     if (!tensor) {
-        lower_fail(l, at->loc, "field '%s' of %s is %s; each is a %s", name, single ? "the objective" : "an 'export fn'",
+        lower_fail(l, at->loc, "field '%s' of %s is %s; each is a %s", name,
+                   single ? "the objective" : "an 'export fn'",
                    value.kind == VAL_TENSOR ? lower_show(l, value) : lower_kind_text(l, value),
                    single ? "single number, as 'mean(...)' gives" : "tensor: a record's fields lie side by side");
         return false;

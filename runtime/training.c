@@ -139,18 +139,20 @@ static Status skip(Training *training) {
     Session *session = training->session;
     if (training->skipped++ == 0) {
         tg_progress_end(&training->progress);
-        fprintf(session->err, "%s: step %lld: the loss is over nothing (no record of the batch counts in it): nothing "
-                              "changes, the next batch is taken\n",
+        fprintf(session->err,
+                "%s: step %lld: the loss is over nothing (no record of the batch counts in it): nothing "
+                "changes, the next batch is taken\n",
                 session->name, (long long)training->place.step);
     }
     int64_t batch = session->plan->batch, per_epoch = (training->train.count + batch - 1) / batch;
     if (++training->skipped_in_a_row < per_epoch)
         return TG_OK;
     tg_progress_end(&training->progress);
-    return tg_session_fail(session, TG_MODEL,
-                           "the loss is over nothing in %lld batches one after another, a whole epoch: no record of the "
-                           "training set counts in it; look at its labels, masks and weights",
-                           (long long)training->skipped_in_a_row);
+    return tg_session_fail(
+        session, TG_MODEL,
+        "the loss is over nothing in %lld batches one after another, a whole epoch: no record of the "
+        "training set counts in it; look at its labels, masks and weights",
+        (long long)training->skipped_in_a_row);
 }
 
 static void count_step(Training *training, const Batch *batch) {
