@@ -49,6 +49,9 @@ DnnChoice tg_dnn_variant(const PlanDot *dot) {
         choice.variant = DNN_PLAIN;
     if (!is_dense(dot->m, k, dot->a_m, dot->a_k) || !is_dense(k, dot->n, dot->b_k, dot->b_n))
         return choice;
+    /* The library's matmul takes a hundred times as long, and its gemm's bits depend on the number of rows. */
+    if (dot->n == 1 && dot->dtype == DT_F32 && dot->out_dtype == DT_F32 && dot->a_k == 1)
+        choice.variant = DNN_COLUMN;
     Layout layout = layout_of(dot, k);
     BatchPlace place = dot->rows_m ? ROWS_M : OTHER;
     double mflop = 2e-6 * (double)dot->m * (double)dot->n * (double)k;
@@ -57,7 +60,8 @@ DnnChoice tg_dnn_variant(const PlanDot *dot) {
         if (row->dtype != dot->dtype || row->place != place || row->layout != layout || mflop < row->least_mflop)
             continue;
         bool gives_f32_only = row->variant == DNN_GEMM_BF16 && dot->pieces <= 1;
-        choice.variant = gives_f32_only && dot->out_dtype != DT_F32 ? DNN_MATMUL : row->variant;
+        if (choice.variant != DNN_COLUMN)
+            choice.variant = gives_f32_only && dot->out_dtype != DT_F32 ? DNN_MATMUL : row->variant;
         choice.tile_m = tile_of(row->tile_m, dot->m);
         choice.tile_n = tile_of(row->tile_n, dot->n);
         return choice;

@@ -62,3 +62,27 @@ void tg_cpu_plain(const DnnShape *s, const DnnTask *task) {
             tg_element_set(s->out_dtype, task->out, i * s->out_m + j, sum);
         }
 }
+
+enum { COLUMN_LANES = 16 };
+
+/* Element k goes to sum k mod 16, in order; then the upper half of the sums is added to the lower until one is left. */
+static float line_times_column(const float *line, const float *column, int64_t count, int64_t stride) {
+    float sums[COLUMN_LANES] = {0};
+    int64_t k = 0;
+    for (; stride == 1 && k + COLUMN_LANES <= count; k += COLUMN_LANES)
+        for (int lane = 0; lane < COLUMN_LANES; lane++)
+            sums[lane] += line[k + lane] * column[k + lane];
+    for (; k < count; k++)
+        sums[k % COLUMN_LANES] += line[k] * column[k * stride];
+    for (int half = COLUMN_LANES / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            sums[lane] += sums[lane + half];
+    return sums[0];
+}
+
+void tg_cpu_column(const DnnShape *s, const DnnTask *task) {
+    const float *a = task->a, *b = task->b;
+    float *out = task->out, bias = s->bias ? (float)tg_element_get(s->bias_dtype, task->bias, 0) : 0;
+    for (int64_t i = 0; i < s->m; i++)
+        out[i * s->out_m] = line_times_column(a + i * s->a_m, b, s->k, s->b_k) + bias;
+}

@@ -48,5 +48,7 @@ void tg_cpu_convert(const CpuDevice *device, const CpuCall *inner, const DnnShap
 DnnShape tg_cpu_convert_inner(const DnnShape *shape);
 /* A dot's tile of f64 operands. */
 void tg_cpu_plain(const DnnShape *shape, const DnnTask *task);
+/* One column of f32 operands. */
+void tg_cpu_column(const DnnShape *shape, const DnnTask *task);
 
 #endif

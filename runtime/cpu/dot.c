@@ -33,6 +33,8 @@ typedef struct DotRun {
     char *out, *scratch;
 } DotRun;
 
+static bool is_own_loop(DnnVariant variant) { return variant == DNN_PLAIN || variant == DNN_COLUMN; }
+
 static bool same_shape(const DnnShape *x, const DnnShape *y) {
     return x->variant == y->variant && x->dtype == y->dtype && x->out_dtype == y->out_dtype && x->bias == y->bias &&
            x->bias_dtype == y->bias_dtype && x->m == y->m && x->n == y->n && x->k == y->k && x->a_m == y->a_m &&
@@ -85,7 +87,7 @@ static Status prepare_tile(CpuDevice *device, const CpuDot *cpu, int64_t m, int6
                              .b_k = dot->b_k,
                              .b_n = dot->b_n,
                              .out_m = whole ? dot->out_m : dot->n};
-    if (dot->variant == DNN_PLAIN)
+    if (is_own_loop((DnnVariant)dot->variant))
         return TG_OK;
     tile->convert = dot->variant == DNN_CONVERT;
     if (!tile->convert) {
@@ -112,6 +114,8 @@ static Status check(const CpuDevice *device, const PlanDot *dot) {
     bool right = tg_is_float(dot->dtype) && tg_is_float(dot->out_dtype) && dot->variant < DNN_VARIANT_COUNT &&
                  dot->pieces >= 1 && dot->k % dot->pieces == 0 && dot->tile_m >= 1 && dot->tile_n >= 1 &&
                  f64 == (dot->variant == DNN_PLAIN) && dot->inner >= 1 && (f64 || dot->out_dtype != DT_F64);
+    if (dot->variant == DNN_COLUMN)
+        right &= dot->dtype == DT_F32 && dot->out_dtype == DT_F32 && dot->n == 1 && dot->a_k == 1;
     if (right)
         return TG_OK;
     snprintf(
@@ -163,6 +167,8 @@ static void add_bias(const TileCall *tile, const DnnTask *task) {
 static void run_tile(const CpuDevice *device, const TileCall *tile, int thread, const DnnTask *task) {
     if (tile->shape.variant == DNN_PLAIN) {
         tg_cpu_plain(&tile->shape, task);
+    } else if (tile->shape.variant == DNN_COLUMN) {
+        tg_cpu_column(&tile->shape, task);
     } else if (tile->convert) {
         tg_cpu_convert(device, &device->calls.at[tile->library], &tile->shape, thread, task);
     } else {

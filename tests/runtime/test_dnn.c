@@ -170,6 +170,10 @@ static void choices(Arena *arena) {
         }
     PlanDot low = maker_matrix_dot(DT_BF16, 64, 64, 64, true, false);
     CU_ASSERT_EQUAL(tg_dnn_variant(&low).variant, DNN_MATMUL);
+    PlanDot column = maker_matrix_dot(DT_F32, 64, 1, 64, false, true);
+    CU_ASSERT_EQUAL(tg_dnn_variant(&column).variant, DNN_COLUMN);
+    PlanDot across = maker_matrix_dot(DT_F32, 64, 1, 64, true, true);
+    CU_ASSERT_NOT_EQUAL(tg_dnn_variant(&across).variant, DNN_COLUMN);
     PlanDot half = maker_matrix_dot(DT_F16, 64, 64, 64, true, false);
     CU_ASSERT_EQUAL(tg_dnn_variant(&half).variant, DNN_CONVERT);
     PlanDot exact = maker_matrix_dot(DT_F64, 0, 64, 64, true, false);
