@@ -141,7 +141,8 @@ static Status lower(Pipeline *p) {
         divide_sets(p, &sets);
     else
         sets = p->cli->sets;
-    LowerOptions options = {.sets = sets.at, .set_count = sets.count, .fold = p->cli->value[CLI_NO_FOLD] == NULL};
+    LowerOptions options = {.sets = sets.at, .set_count = sets.count, .fold = p->cli->value[CLI_NO_FOLD] == NULL,
+                            .check_only = p->cli->command == COMMAND_CHECK};
     if (p->cli->value[CLI_SHAPES])
         shapes_watch(p, &options);
     TG_TRY(tg_lower(p->arena, p->diags, p->sources, p->unit, p->std, &options, &p->model));

@@ -124,6 +124,7 @@ typedef struct LowerOptions {
     const char *const *sets; /* NAME=VALUE */
     uint32_t set_count;
     bool fold;
+    bool check_only; /* the graph will not be compiled: what is not built yet has its shape and is no error */
     void (*see)(void *context, const SeenShape *shape); /* NULL, or called for all shapes of the user's files, as they come */
     void *see_context;
 } LowerOptions;

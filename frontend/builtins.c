@@ -239,10 +239,3 @@ Value builtin_number(Lower *l, Env *env, const Ast *call, Value *arguments, int 
         return lower_fail(l, call->loc, "'%s' of %s", whole ? "int" : "float", lower_kind_text(l, x));
     return whole ? lower_int((int64_t)lower_number(x)) : lower_float(lower_number(x));
 }
-
-Value builtin_unbuilt(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
-    static const char *const what[] = {"convolution", "pooling", "augmentation of images",
-                                       "a value per micro-batch"};
-    (void)env, (void)arguments;
-    return lower_fail(l, call->loc, "%s is not built yet", what[detail]);
-}
