@@ -84,10 +84,11 @@ static void every_step(Scratch *scratch) {
     CU_ASSERT_EQUAL(json_integer_value(json_object_get(whole, "steps")), 48);
     for (int step = 1; step < 20; step++) {
         shell_expect(scratch, 0, "", "rm -rf rest");
-        json_t *rest = shell_json(scratch, tg_arena_printf(scratch->arena,
-                                                       "./model train --resume whole/checkpoints/step-%06d.safetensors "
-                                                       "--out rest --threads %d --json --trace",
-                                                       step, 1 + step % 3));
+        json_t *rest =
+            shell_json(scratch, tg_arena_printf(scratch->arena,
+                                                "./model train --resume whole/checkpoints/step-%06d.safetensors "
+                                                "--out rest --threads %d --json --trace",
+                                                step, 1 + step % 3));
         bool same = same_curve(whole, rest, (size_t)step) &&
                     same_file(scratch, "whole/weights.safetensors", "rest/weights.safetensors");
         if (!same)
@@ -223,7 +224,8 @@ static void every_call(Scratch *scratch) {
     int cut = 0, code = KILLED;
     while (code == KILLED && cut < 1000) {
         Outcome outcome = shell(scratch,
-                                "rm -rf run; cp -r base run; TG_CUT=%d LD_PRELOAD=" TGC_BINARY_DIR
+                                "rm -rf run; cp -r base run; ASAN_OPTIONS=verify_asan_link_order=0 TG_CUT=%d "
+                                "LD_PRELOAD=" TGC_BINARY_DIR
                                 "/lib/libcut.so ./model train --epochs 1 --save-every 3 --keep 1 --resume run",
                                 ++cut);
         code = outcome.code;
