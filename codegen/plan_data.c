@@ -25,7 +25,7 @@ static uint32_t field_named(const DataSet *set, const char *name) {
 }
 
 static PlanDataSet describe_set(Planner *p, const DataSet *set) {
-    PlanDataSet out = {.name = set->name ? set->name : "", .split = set->split ? set->split : "", .by_runs = set->by_runs,
+    PlanDataSet out = {.name = set->name ? set->name : "", .as = set->as ? set->as : "", .split = set->split ? set->split : "", .by_runs = set->by_runs,
                        .field_first = p->fields.count, .split_first = p->splits.count};
     for (uint32_t i = 0; set->name && i < set->fields.count; i++) {
         const DataField *field = &set->fields.at[i];
@@ -55,6 +55,13 @@ static int64_t argument_of(const Func *func, NodeId id) {
     return node->op == OP_arg ? node->attr->list[0].at[0] : -1;
 }
 
+static PlanField *plan_field(Planner *p, const PlanDataSet *set, const char *name) {
+    for (uint32_t i = set->field_first; i < set->field_first + set->field_count; i++)
+        if (strcmp(p->fields.at[i].name, name) == 0)
+            return &p->fields.at[i];
+    return NULL;
+}
+
 /* `bounded` nodes inside the kernels that `func` calls say what values its arguments may have. */
 static void find_bounds(Planner *p, const Func *func, const PlanDataSet *set) {
     for (NodeId id = 1; id < func->nodes.count; id++) {
@@ -66,9 +73,9 @@ static void find_bounds(Planner *p, const Func *func, const PlanDataSet *set) {
             const Node *bounded = tg_node(kernel, k);
             int64_t input = bounded->op == OP_bounded ? argument_of(kernel, tg_operand(kernel, bounded, 0)) : -1;
             int64_t argument = input >= 0 ? argument_of(func, tg_operand(func, call, (uint32_t)input)) : -1;
-            if (argument < 0 || argument >= set->field_count)
+            PlanField *field = argument >= 0 ? plan_field(p, set, func->args.at[argument].name) : NULL;
+            if (field == NULL)
                 continue;
-            PlanField *field = &p->fields.at[set->field_first + argument];
             field->bounded = true;
             field->low = bounded->attr->list[0].at[0];
             field->high = bounded->attr->list[1].at[0];
@@ -107,13 +114,18 @@ static const char *directory_of(Arena *arena, const char *path) {
 void tg_plan_describe(Planner *p, TgPlan *plan) {
     const Training *training = &p->graph->training;
     plan->train = describe_set(p, &training->train);
-    plan->validate = describe_set(p, &training->validate);
+    plan->validate_count = training->validate.count;
+    plan->validate = TG_ALLOC(p->arena, PlanDataSet, plan->validate_count);
+    for (uint32_t i = 0; i < plan->validate_count; i++)
+        plan->validate[i] = describe_set(p, &training->validate.at[i]);
     for (uint32_t i = 0; i < p->graph->funcs.count; i++) {
         const Func *func = p->graph->funcs.at[i];
         if (func->kind == FUNC_MICRO || func->kind == FUNC_PRE)
             find_bounds(p, func, &plan->train);
-        if (func->kind == FUNC_EVAL_MICRO)
-            find_bounds(p, func, training->validate.name ? &plan->validate : &plan->train);
+        if (func->kind == FUNC_EVAL_MICRO && plan->validate_count == 0)
+            find_bounds(p, func, &plan->train);
+        for (uint32_t s = 0; func->kind == FUNC_EVAL_MICRO && s < plan->validate_count; s++)
+            find_bounds(p, func, &plan->validate[s]);
     }
     describe_scalars(p, plan);
     describe_settings(p, plan);

@@ -56,15 +56,20 @@ static const char *type_text(const Pipeline *p, TypeId type) {
     return text.text;
 }
 
+static void add_fields(Pipeline *p, const DataSet *set) {
+    for (uint32_t i = 0; i < set->fields.count; i++) {
+        const DataField *field = &set->fields.at[i];
+        see(p->shapes, &(SeenShape){field->loc, field->name, type_text(p, field->type), true});
+    }
+}
+
 /* Declarations: fields of the data, parameters and states. Those of the library's modules stand where an instance is
  * made. */
 static void add_declarations(Pipeline *p) {
-    const DataSet *sets[] = {&p->model->training.train, &p->model->training.validate};
-    for (int s = 0; s < 2; s++)
-        for (uint32_t i = 0; i < sets[s]->fields.count; i++) {
-            const DataField *field = &sets[s]->fields.at[i];
-            see(p->shapes, &(SeenShape){field->loc, field->name, type_text(p, field->type), true});
-        }
+    const Training *training = &p->model->training;
+    add_fields(p, &training->train);
+    for (uint32_t i = 0; i < training->validate.count; i++)
+        add_fields(p, &training->validate.at[i]);
     for (uint32_t i = 0; i < p->model->buffers.count; i++) {
         const Buffer *buffer = &p->model->buffers.at[i];
         const char *dot = strrchr(buffer->name, '.');

@@ -93,6 +93,16 @@ static Value eval_lambda(Lower *l, Env *env, const Ast *ast) {
     return (Value){.kind = VAL_LAMBDA, .closure = closure};
 }
 
+static Value no_field(Lower *l, Loc loc, const RecordValue *record, const char *name) {
+    const char *closest = tg_closest(name, record->names, record->count);
+    if (closest)
+        return lower_fail(l, loc, "the record has no field '%s'; did you mean '%s'?", name, closest);
+    Str all = tg_str(l->arena);
+    for (uint32_t i = 0; i < record->count; i++)
+        tg_str_printf(&all, "%s'%s'", i ? ", " : "", record->names[i]);
+    return lower_fail(l, loc, "the record has no field '%s'; it has %s", name, record->count ? all.text : "none");
+}
+
 static Value eval_dot(Lower *l, Env *env, const Ast *ast) {
     Value of = lower_eval(l, env, ast->kid[0]);
     Loc loc = ast->name_loc.line ? ast->name_loc : ast->loc;
@@ -103,10 +113,7 @@ static Value eval_dot(Lower *l, Env *env, const Ast *ast) {
         for (uint32_t i = 0; i < of.record->count; i++)
             if (strcmp(of.record->names[i], ast->name) == 0)
                 return of.record->values[i];
-        const char *closest = tg_closest(ast->name, of.record->names, of.record->count);
-        return lower_fail(l, loc,
-                          closest ? "the record has no field '%s'; did you mean '%s'?" : "the record has no field '%s'",
-                          ast->name, closest);
+        return no_field(l, loc, of.record, ast->name);
     case VAL_INSTANCE:
         if (lower_find_here(of.instance->members, ast->name))
             return lower_name(l, of.instance->members, ast->name, loc);

@@ -3,18 +3,41 @@
 
 #include <string.h>
 
-static Value validated_fields(Lower *l, Loc loc) {
-    const Func *eval = tg_func_find(l->graph, FUNC_OBJECTIVE_EVAL, NULL);
+static RecordValue *new_record(Lower *l, uint32_t room) {
     RecordValue *record = TG_ALLOC(l->arena, RecordValue, 1);
-    record->names = TG_ALLOC(l->arena, const char *, eval->results.count);
-    record->values = TG_ALLOC(l->arena, Value, eval->results.count);
+    record->names = TG_ALLOC(l->arena, const char *, room);
+    record->values = TG_ALLOC(l->arena, Value, room);
+    return record;
+}
+
+/* The scalars `PREFIX.FIELD`. */
+static Value fields_of_one(Lower *l, const char *prefix, Loc loc) {
+    const Func *eval = tg_func_find(l->graph, FUNC_OBJECTIVE_EVAL, NULL);
+    RecordValue *record = new_record(l, eval->results.count);
     for (uint32_t i = 0; i < eval->results.count; i++) {
         if (eval->results.at[i].kind != RESULT_VALUE)
             continue;
         const char *name = eval->results.at[i].name;
         record->names[record->count] = name;
         record->values[record->count++] =
-            lower_runtime_scalar(l, tg_arena_printf(l->arena, "val.%s", name), SCALAR_BUILTIN, 0, loc);
+            lower_runtime_scalar(l, tg_arena_printf(l->arena, "%s.%s", prefix, name), SCALAR_BUILTIN, 0, loc);
+    }
+    return (Value){.kind = VAL_RECORD, .record = record};
+}
+
+static const char *scalar_prefix(Lower *l, const DataSet *set) {
+    return set->as ? tg_arena_printf(l->arena, "val.%s", set->as) : "val";
+}
+
+/* `val`: the fields of the only set, or a record of them per set. */
+static Value validated_fields(Lower *l, Loc loc) {
+    const Training *t = &l->graph->training;
+    if (!t->validate.at[0].as)
+        return fields_of_one(l, scalar_prefix(l, &t->validate.at[0]), loc);
+    RecordValue *record = new_record(l, t->validate.count);
+    for (uint32_t i = 0; i < t->validate.count; i++) {
+        record->names[record->count] = t->validate.at[i].as;
+        record->values[record->count++] = fields_of_one(l, scalar_prefix(l, &t->validate.at[i]), loc);
     }
     return (Value){.kind = VAL_RECORD, .record = record};
 }
@@ -67,7 +90,7 @@ Value builtin_plateaus(Lower *l, Env *env, const Ast *call, Value *arguments, in
                           lower_kind_text(l, patience));
     if (!l->func || l->func->func->kind != FUNC_UPDATE)
         return lower_fail(l, call->loc, "'plateaus' follows validation from step to step: it stands in schedules only");
-    if (!l->graph->training.validate.name)
+    if (!l->graph->training.validate.count)
         return needs_validation(l, call->loc, "plateau");
     const char *name = tg_arena_printf(l->arena, "%s%lld", plateau_scalar, (long long)patience.integer);
     return lower_runtime_scalar(l, name, SCALAR_BUILTIN, 0, call->loc);
@@ -80,11 +103,12 @@ static uint32_t next_plateau(const Graph *graph, uint32_t i) {
     return i;
 }
 
-/* Each watches the validation loss. */
+/* Each watches the validation loss, of several sets the first one's. */
 static void give_plateaus(Lower *l) {
+    const char *name = tg_arena_printf(l->arena, "%s.loss", scalar_prefix(l, &l->graph->training.validate.at[0]));
     for (uint32_t i = next_plateau(l->graph, 0); i < l->graph->scalars.count; i = next_plateau(l->graph, i + 1)) {
         const char *patience = l->graph->scalars.at[i].name + sizeof plateau_scalar - 1;
-        Value loss = lower_runtime_scalar(l, "val.loss", SCALAR_BUILTIN, 0, l->graph->scalars.at[i].loc);
+        Value loss = lower_runtime_scalar(l, name, SCALAR_BUILTIN, 0, l->graph->scalars.at[i].loc);
         tg_result_value(lower_builder(l), tg_intern(l->graph, tg_arena_printf(l->arena, "plateau.%s", patience)),
                         loss.tensor->node);
     }
@@ -117,7 +141,7 @@ bool lower_monitor(Lower *l, const Ast *stop, const Ast *keep) {
     uint32_t plateau = next_plateau(l->graph, 0);
     if (!either && plateau == l->graph->scalars.count)
         return true;
-    if (!l->graph->training.validate.name)
+    if (!l->graph->training.validate.count)
         return !lower_is_error(needs_validation(l, either->loc, either->name));
     Loc loc = either ? either->loc : l->graph->scalars.at[plateau].loc;
     FuncState *state = lower_func_begin(l, FUNC_MONITOR, "monitor", false, false);

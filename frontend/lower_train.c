@@ -91,22 +91,81 @@ static bool read_clip(Lower *l, const Ast *train, Training *t) {
     return true;
 }
 
-static bool read_data(Lower *l, const Ast *train, const char *name, DataSet *set) {
-    const Ast *setting = setting_of(train, name);
-    if (!setting)
-        return true;
-    Value value = lower_eval(l, l->file_env, setting->kid[0]);
+static bool read_set(Lower *l, const char *name, Value value, Loc loc, DataSet *set) {
     if (lower_is_error(value))
         return false;
     if (value.kind != VAL_DATA) {
-        lower_fail(l, setting->loc, "'%s' is a data block, as in 'Digits.train', not %s", name,
-                   lower_kind_text(l, value));
+        lower_fail(l, loc, "'%s' is a data block, as in 'Digits.train', not %s", name, lower_kind_text(l, value));
         return false;
     }
-    l->user_loc = setting->loc;
+    l->user_loc = loc;
     bool ok = lower_data_set(l, value.data, set);
     l->user_loc = (Loc){0};
     return ok;
+}
+
+static bool read_data(Lower *l, const Ast *train, Training *t) {
+    const Ast *setting = setting_of(train, "data");
+    return read_set(l, "data", lower_eval(l, l->file_env, setting->kid[0]), setting->loc, &t->train);
+}
+
+static const DataField *field_named(const DataSet *set, const char *name) {
+    for (uint32_t i = 0; i < set->fields.count; i++)
+        if (strcmp(set->fields.at[i].name, name) == 0)
+            return &set->fields.at[i];
+    return NULL;
+}
+
+/* The objective is compiled once for all sets. */
+static bool all_fields_in(Lower *l, const DataSet *wanted, const DataSet *set, Loc loc) {
+    for (uint32_t i = 0; i < wanted->fields.count; i++) {
+        const DataField *field = &wanted->fields.at[i], *other = field_named(set, field->name);
+        if (other && other->type == field->type)
+            continue;
+        if (!other)
+            lower_fail(l, loc, "the validation set '%s' has no field '%s', but '%s' has; the objective reads all alike",
+                       set->as, field->name, wanted->as);
+        else
+            lower_fail(l, other->loc, "the field '%s' of the validation set '%s' is %s, but that of '%s' is %s",
+                       field->name, set->as, lower_type_text(l, tg_type_of(&l->graph->types, other->type)), wanted->as,
+                       lower_type_text(l, tg_type_of(&l->graph->types, field->type)));
+        lower_note(l, field->loc, "the field of '%s' is declared here", wanted->as);
+        return false;
+    }
+    return true;
+}
+
+static bool read_named_sets(Lower *l, const Ast *setting, const RecordValue *record, Training *t) {
+    if (record->count == 0)
+        lower_fail(l, setting->loc, "'validate' names no set: '{ test: Digits.test, hard: Digits.hard }' names two");
+    for (uint32_t i = 0; i < record->count; i++) {
+        DataSet set;
+        const char *name = tg_arena_printf(l->arena, "validate.%s", record->names[i]);
+        Loc loc = setting->kid[0]->kind == AST_RECORD ? setting->kid[0]->kid[i]->loc : setting->loc;
+        if (!read_set(l, name, record->values[i], loc, &set))
+            return false;
+        set.as = tg_intern(l->graph, record->names[i]);
+        tg_push(l->graph->arena, &t->validate, set);
+        const DataSet *first = &t->validate.at[0], *last = &t->validate.at[i];
+        if (!all_fields_in(l, first, last, loc) || !all_fields_in(l, last, first, loc))
+            return false;
+    }
+    return record->count > 0;
+}
+
+/* A data block, or a record of several by name. */
+static bool read_validation(Lower *l, const Ast *train, Training *t) {
+    const Ast *setting = setting_of(train, "validate");
+    if (!setting)
+        return true;
+    Value value = lower_eval(l, l->file_env, setting->kid[0]);
+    if (value.kind == VAL_RECORD)
+        return read_named_sets(l, setting, value.record, t);
+    DataSet set;
+    if (!read_set(l, "validate", value, setting->loc, &set))
+        return false;
+    tg_push(l->graph->arena, &t->validate, set);
+    return true;
 }
 
 static bool read_settings(Lower *l, const Ast *train, Training *t) {
@@ -144,7 +203,7 @@ static bool read_settings(Lower *l, const Ast *train, Training *t) {
             lower_fail(l, train->loc, "'train' needs the setting '%s'", needed[i]);
             return false;
         }
-    return read_data(l, train, "data", &t->train) && read_data(l, train, "validate", &t->validate);
+    return read_data(l, train, t) && read_validation(l, train, t);
 }
 
 /* ---- the objective ---- */
@@ -437,7 +496,7 @@ bool lower_train(Lower *l, const Ast *train) {
     const Ast *objective = setting_of(train, "objective");
     bool ok = lower_update(l, setting_of(train, "optimizer"), setting_of(train, "average"));
     ok = !l->restart && lower_objective(l, objective, &t->train, true) && ok;
-    return ok && lower_objective(l, objective, t->validate.name ? &t->validate : &t->train, false) &&
+    return ok && lower_objective(l, objective, t->validate.count ? &t->validate.at[0] : &t->train, false) &&
            lower_monitor(l, setting_of(train, "stop"), setting_of(train, "keep_best"));
 }
 

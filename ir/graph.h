@@ -151,8 +151,8 @@ typedef struct Buffer {
 
 typedef enum ScalarClass {
     SCALAR_BUILTIN,  /* step, total_steps, epoch; records: those in the batch over all ranks (in eval: in the set);
-                        lane_start: 1 in the first micro-batch of a lane; val.FIELD and since_best.N: of MONITOR; plateaus.N: how often
-                        plateau.N had no new least in N + 1 validations */
+                        lane_start: 1 in the first micro-batch of a lane; val.FIELD (val.SET.FIELD of several sets) and since_best.N: of MONITOR; plateaus.N:
+                        how often plateau.N had no new least in N + 1 validations */
     SCALAR_SETTING,  /* a run-time setting, named by its path: optimizer.lr.peak */
     SCALAR_COMPUTED, /* a value of the function `scalars` */
 } ScalarClass;
@@ -184,6 +184,7 @@ typedef struct Split {
 /* A data set that training or validation reads: fields in the order of the objective's arguments. */
 typedef struct DataSet {
     const char *name; /* Digits */
+    const char *as;   /* its name among several validation sets; NULL: the only one */
     const char *split; /* "train", or "" for all */
     Vec(DataField) fields;
     Vec(Split) splits;
@@ -200,7 +201,8 @@ typedef struct Setting {
 } Setting;
 
 typedef struct Training {
-    DataSet train, validate; /* validate.name NULL: none */
+    DataSet train; /* name NULL: none */
+    Vec(DataSet) validate; /* fields of equal names and types; the order may differ */
     int64_t batch, micro, lanes;
     int64_t steps, epochs;   /* one of them is 0 */
     int64_t validate_every;  /* steps; 0: every epoch, or at most ten times if training is counted in steps */

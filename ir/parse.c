@@ -165,7 +165,7 @@ static bool parse_data(Parser *p) {
     bool validate = ir_accept_word(p, "validate");
     if (!validate && !ir_expect_word(p, "train"))
         return false;
-    if (!ir_parse_string(p, &set.name) || !parse_option(p, "split", &set.split))
+    if (!ir_parse_string(p, &set.name) || !parse_option(p, "as", &set.as) || !parse_option(p, "split", &set.split))
         return false;
     set.by_runs = ir_accept_word(p, "runs");
     if (!parse_option(p, "by", &set.by) || !parse_option(p, "stratify", &set.stratify))
@@ -183,7 +183,10 @@ static bool parse_data(Parser *p) {
             tg_push(p->arena, &set.splits, part);
         }
     }
-    *(validate ? &p->graph->training.validate : &p->graph->training.train) = set;
+    if (validate)
+        tg_push(p->arena, &p->graph->training.validate, set);
+    else
+        p->graph->training.train = set;
     return true;
 }
 

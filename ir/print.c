@@ -128,7 +128,8 @@ static void print_files(Printer *p) {
     for (uint32_t i = 0; i < graph->scalars.count; i++)
         use_loc(p, graph->scalars.at[i].loc);
     use_data(p, &graph->training.train);
-    use_data(p, &graph->training.validate);
+    for (uint32_t i = 0; i < graph->training.validate.count; i++)
+        use_data(p, &graph->training.validate.at[i]);
     for (uint32_t i = 0; i < graph->funcs.count; i++)
         use_func(p, graph->funcs.at[i]);
     uint32_t used = 0;
@@ -326,6 +327,7 @@ static void print_data(Printer *p, const char *use, const DataSet *set) {
         return;
     tg_str_printf(p->to, "  data %s ", use);
     print_string(p->to, set->name);
+    print_option(p->to, "as", set->as);
     print_option(p->to, "split", set->split);
     tg_str_printf(p->to, "%s", set->by_runs ? " runs" : "");
     print_option(p->to, "by", set->by);
@@ -370,7 +372,8 @@ static void print_training(Printer *p) {
         tg_str_printf(p->to, "%s\n", t->shuffle ? " shuffle" : "");
     }
     print_data(p, "train", &t->train);
-    print_data(p, "validate", &t->validate);
+    for (uint32_t i = 0; i < t->validate.count; i++)
+        print_data(p, "validate", &t->validate.at[i]);
 }
 
 static void print_graph(Str *to, const Graph *graph, bool places) {

@@ -92,12 +92,12 @@ static Status check_shape(Arena *arena, const PlanField *field, const DataArray 
 /* The whole record that `records` reads is made of the set's fields with the same path, in their order. */
 static void place_in_record(const DataFiles *files, const PlanField *field, DataRequest *request) {
     const TgPlan *plan = files->plan;
-    const PlanDataSet *sets[] = {&plan->train, &plan->validate};
     uint32_t index = (uint32_t)(field - plan->fields);
-    for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
-        if (index < sets[s]->field_first || index >= sets[s]->field_first + sets[s]->field_count)
+    for (uint32_t s = 0; s <= plan->validate_count; s++) {
+        const PlanDataSet *set = s == 0 ? &plan->train : &plan->validate[s - 1];
+        if (index < set->field_first || index >= set->field_first + set->field_count)
             continue;
-        for (uint32_t i = sets[s]->field_first; i < sets[s]->field_first + sets[s]->field_count; i++) {
+        for (uint32_t i = set->field_first; i < set->field_first + set->field_count; i++) {
             const PlanField *other = &plan->fields[i];
             if (strcmp(other->reader, field->reader) != 0 || strcmp(other->path, field->path) != 0)
                 continue;

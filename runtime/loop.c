@@ -55,6 +55,19 @@ static void open_fields(Loop *loop, const PlanFunc *func, LoopFields *fields) {
     }
 }
 
+static Status open_sets(Loop *loop, const RecordSet *sets, uint32_t count, const char **why) {
+    const PlanFunc *micro = tg_plan_func(loop->plan, PLAN_EVAL_MICRO, NULL);
+    loop->set_count = micro != NULL ? count : 0;
+    loop->sets = TG_ALLOC(loop->arena, LoopSet, loop->set_count + 1);
+    for (uint32_t i = 0; i < loop->set_count; i++) {
+        LoopSet *set = &loop->sets[i];
+        *set = (LoopSet){.as = sets[i].plan->as, .data = &sets[i]};
+        TG_TRY(open_func(loop, micro, set->data, &set->micro, why));
+        open_fields(loop, tg_plan_func(loop->plan, PLAN_EVAL_FIELDS, NULL), &set->fields);
+    }
+    return TG_OK;
+}
+
 static void open_gate(Loop *loop) {
     for (uint32_t i = 0; loop->tail != NULL && i < loop->tail->result_count; i++) {
         const PlanResult *result = &loop->plan->results[loop->tail->result_first + i];
@@ -66,7 +79,7 @@ static void open_gate(Loop *loop) {
 }
 
 Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, const RecordSet *train,
-                    const RecordSet *validate, const char **why) {
+                    const RecordSet *sets, uint32_t set_count, const char **why) {
     *loop = (Loop){
         .arena = arena, .plan = plan, .exec = exec, .scalars = tg_exec_scalars(exec), .values = tg_exec_values(exec)};
     loop->step = tg_loop_builtin(loop, "step");
@@ -87,13 +100,11 @@ Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, 
         if (plan->funcs[i].kind == PLAN_PRE)
             TG_TRY(open_func(loop, &plan->funcs[i], train, &loop->pre[loop->pre_count++], why));
     TG_TRY(open_func(loop, tg_plan_func(plan, PLAN_MICRO, NULL), train, &loop->micro, why));
-    TG_TRY(open_func(loop, tg_plan_func(plan, PLAN_EVAL_MICRO, NULL), validate, &loop->eval_micro, why));
     loop->tail = tg_plan_func(plan, PLAN_TAIL, NULL);
     loop->after = tg_plan_func(plan, PLAN_FIELDS, NULL);
     open_fields(loop, loop->after, &loop->fields);
-    open_fields(loop, tg_plan_func(plan, PLAN_EVAL_FIELDS, NULL), &loop->eval_fields);
     open_gate(loop);
-    return TG_OK;
+    return open_sets(loop, sets, set_count, why);
 }
 
 static void read_fields(Loop *loop, LoopFields *fields) {
@@ -139,20 +150,25 @@ StepEnd tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place) {
     return loop->open == NULL || *loop->open != 0 ? STEP_DONE : STEP_EMPTY;
 }
 
-void tg_loop_evaluate(Loop *loop, const RecordSet *set) {
-    Batch all = {.set = set, .records = set->records, .count = set->count};
-    int64_t capacity = loop->eval_micro.func->capacity;
-    int64_t micros = (set->count + capacity - 1) / capacity;
+static void evaluate(Loop *loop, LoopSet *set) {
+    Batch all = {.set = set->data, .records = set->data->records, .count = set->data->count};
+    int64_t capacity = set->micro.func->capacity;
+    int64_t micros = (all.count + capacity - 1) / capacity;
     if (micros < loop->lanes)
         micros = loop->lanes;
-    *loop->records = (double)set->count;
+    *loop->records = (double)all.count;
     tg_exec_compute_scalars(loop->exec);
     for (int64_t m = 0; m < micros; m++)
-        run_micro(loop, &loop->eval_micro, &all, m, m % loop->lanes, m < loop->lanes);
+        run_micro(loop, &set->micro, &all, m, m % loop->lanes, m < loop->lanes);
     const PlanFunc *after = tg_plan_func(loop->plan, PLAN_EVAL_FIELDS, NULL);
     if (after != NULL)
         tg_exec_run(loop->exec, after, 0);
-    read_fields(loop, &loop->eval_fields);
+    read_fields(loop, &set->fields);
+}
+
+void tg_loop_evaluate(Loop *loop) {
+    for (uint32_t i = 0; i < loop->set_count; i++)
+        evaluate(loop, &loop->sets[i]);
 }
 
 void tg_loop_step_dots(Loop *loop) {

@@ -20,6 +20,14 @@ typedef struct LoopFields {
     double *values;
 } LoopFields;
 
+/* A set that is evaluated, and what the last evaluation gave. */
+typedef struct LoopSet {
+    const char *as; /* its name among several; "": the only one */
+    const RecordSet *data;
+    LoopFunc micro;
+    LoopFields fields;
+} LoopSet;
+
 /* Where training stands: what the built-in scalars of the next step are. */
 typedef struct LoopPlace {
     int64_t step;      /* from 1: applied updates and this one */
@@ -37,24 +45,26 @@ typedef struct Loop {
     double *step, *total_steps, *epoch, *records, *lane_start;
     LoopFunc *pre;
     uint32_t pre_count;
-    LoopFunc micro, eval_micro;
+    LoopFunc micro;
     const PlanFunc *tail, *after; /* `after`: the function `fields` */
-    LoopFields fields, eval_fields;
+    LoopFields fields;
+    LoopSet *sets;
+    uint32_t set_count;
     const unsigned char *finite, *open; /* what the tail says of a step; NULL: the plan does not tell */
     int64_t micros, lanes, micros_per_lane;
 } Loop;
 
-/* `train` or `validate` may be NULL when those functions will not run. TG_INTERNAL: the plan does not fit together. */
+/* `train` may be NULL, `set_count` 0 when those functions will not run. TG_INTERNAL: the plan does not fit together. */
 TG_CHECKED Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, const RecordSet *train,
-                               const RecordSet *validate, const char **why);
+                               const RecordSet *sets, uint32_t set_count, const char **why);
 /* Where the program reads the built-in scalar; a place that nothing reads if it does not. */
 double *tg_loop_builtin(Loop *loop, const char *name);
 /* What became of a step. Unless it is done it changed nothing: a value was not finite, or the loss was over nothing. */
 typedef enum StepEnd { STEP_DONE, STEP_NOT_FINITE, STEP_EMPTY } StepEnd;
 /* Runs one update; fields.values are those of this batch. */
 TG_CHECKED StepEnd tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place);
-/* Fills eval_fields.values: exact over the whole set, each record once. */
-void tg_loop_evaluate(Loop *loop, const RecordSet *set);
+/* Fills the fields of every set: exact over the whole set, each record once. */
+void tg_loop_evaluate(Loop *loop);
 /* Only the dots of one step. */
 void tg_loop_step_dots(Loop *loop);
 

@@ -24,6 +24,27 @@ static void open_tracker(Monitor *monitor, const PlanResult *result) {
     tracker->plateaus_scalar = named_scalar(monitor, "plateaus.", result->name + prefix);
 }
 
+static void open_fields(Monitor *monitor) {
+    Loop *loop = monitor->loop;
+    uint32_t each = loop->set_count > 0 ? loop->sets[0].fields.count : 0, count = 0;
+    monitor->fields = TG_ALLOC(loop->arena, double *, (size_t)each * loop->set_count + 1);
+    for (uint32_t s = 0; s < loop->set_count; s++) {
+        const char *as = loop->sets[s].as;
+        const char *prefix = as[0] != '\0' ? tg_arena_printf(loop->arena, "val.%s.", as) : "val.";
+        for (uint32_t i = 0; i < each; i++)
+            monitor->fields[count++] = named_scalar(monitor, prefix, loop->sets[s].fields.names[i]);
+    }
+}
+
+static void set_fields(const Monitor *monitor) {
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < monitor->loop->set_count; s++) {
+        const LoopFields *fields = &monitor->loop->sets[s].fields;
+        for (uint32_t i = 0; i < fields->count; i++)
+            *monitor->fields[count++] = fields->values[i];
+    }
+}
+
 void tg_monitor_open(Monitor *monitor, Loop *loop) {
     *monitor = (Monitor){.loop = loop, .func = tg_plan_func(loop->plan, PLAN_MONITOR, NULL)};
     if (monitor->func == NULL)
@@ -36,9 +57,7 @@ void tg_monitor_open(Monitor *monitor, Loop *loop) {
         else
             open_tracker(monitor, result);
     }
-    monitor->fields = TG_ALLOC(loop->arena, double *, loop->eval_fields.count + 1);
-    for (uint32_t i = 0; i < loop->eval_fields.count; i++)
-        monitor->fields[i] = named_scalar(monitor, "val.", loop->eval_fields.names[i]);
+    open_fields(monitor);
 }
 
 static double value_of(const Monitor *monitor, uint32_t buffer) {
@@ -55,8 +74,7 @@ bool tg_monitor_update(Monitor *monitor, bool *keep) {
     *keep = false;
     if (monitor->func == NULL)
         return false;
-    for (uint32_t i = 0; i < monitor->loop->eval_fields.count; i++)
-        *monitor->fields[i] = monitor->loop->eval_fields.values[i];
+    set_fields(monitor);
     tg_exec_run(monitor->loop->exec, monitor->func, 0);
     for (uint32_t i = 0; i < monitor->count; i++) {
         Tracker *tracker = &monitor->trackers[i];

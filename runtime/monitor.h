@@ -1,6 +1,6 @@
 /* What validation decides: when to stop, and which weights to keep. The expressions are the plan's function `monitor`:
-   it reads the scalars `val.FIELD` and `since_best.N`, and gives `best.N` (a value whose least is the best), `plateau.N` and `keep`
-   (likewise) and `stop` (a truth). */
+   it reads the scalars `val.FIELD` (`val.SET.FIELD` of several sets) and `since_best.N`, and gives `best.N` (a value
+   whose least is the best), `plateau.N` and `keep` (likewise) and `stop` (a truth). */
 #ifndef TG_MONITOR_H
 #define TG_MONITOR_H
 
@@ -19,7 +19,7 @@ typedef struct Monitor {
     const PlanFunc *func; /* NULL: the program decides nothing */
     Tracker *trackers, *keep;
     uint32_t count;
-    double **fields; /* per field of the evaluation: the scalar `val.FIELD` */
+    double **fields; /* per field of each set: its scalar */
     const PlanResult *stop;
 } Monitor;
 

@@ -94,14 +94,70 @@ Status tg_session_train_set(Session *session, RecordSet *set) {
     return TG_OK;
 }
 
-Status tg_session_eval_set(Session *session, RecordSet *set) {
-    const PlanDataSet *plan = &session->plan->validate;
-    if (plan->field_count == 0)
-        plan = &session->plan->train;
-    return tg_data_open(&session->files, plan, session->options->value[OPT_SPLIT], set, &session->why);
+static bool has_split(const TgPlan *plan, const PlanDataSet *set, const char *name) {
+    for (uint32_t i = 0; i < set->split_count; i++)
+        if (strcmp(plan->splits[set->split_first + i].name, name) == 0)
+            return true;
+    return false;
 }
 
-Status tg_session_open_training(Session *session, Loop *loop, RecordSet *train, RecordSet *validate) {
+Status tg_session_eval_set(Session *session, RecordSet *set) {
+    const TgPlan *plan = session->plan;
+    const char *split = session->options->value[OPT_SPLIT];
+    const PlanDataSet *from = plan->validate_count > 0 ? &plan->validate[0] : &plan->train;
+    for (uint32_t i = 1; split != NULL && i < plan->validate_count && !has_split(plan, from, split); i++)
+        if (has_split(plan, &plan->validate[i], split))
+            from = &plan->validate[i];
+    return tg_data_open(&session->files, from, split, set, &session->why);
+}
+
+static Status no_records(Session *session, const PlanDataSet *set) {
+    const char *data = tg_arena_printf(session->arena, "%s%s%s", set->name, set->split[0] ? "." : "", set->split);
+    if (set->as[0] != '\0')
+        return tg_session_fail(
+            session, TG_MODEL,
+            "the validation set '%s', %s, has no records; give it a greater share of them, or leave it "
+            "out of the setting 'validate'",
+            set->as, data);
+    return tg_session_fail(
+        session, TG_MODEL,
+        "the validation set %s has no records; give it a greater share of them, or leave the setting "
+        "'validate' out",
+        data);
+}
+
+static Status open_sets(Session *session, RecordSet **sets, uint32_t *count) {
+    const TgPlan *plan = session->plan;
+    *count = plan->validate_count;
+    *sets = TG_ALLOC(session->arena, RecordSet, *count + 1);
+    for (uint32_t i = 0; i < *count; i++) {
+        RecordSet *set = &(*sets)[i];
+        TG_TRY(tg_data_open(&session->files, &plan->validate[i], NULL, set, &session->why));
+        if (set->count == 0)
+            return no_records(session, set->plan);
+    }
+    return TG_OK;
+}
+
+/* The part that --split names is no longer the set of the program. */
+static const PlanDataSet *unnamed(Session *session, const PlanDataSet *set) {
+    PlanDataSet *made = tg_arena_copy(session->arena, set, sizeof *made);
+    made->as = "";
+    return made;
+}
+
+Status tg_session_eval_sets(Session *session, RecordSet **sets, uint32_t *count) {
+    bool split = session->options->value[OPT_SPLIT] != NULL;
+    if (!split && session->plan->validate_count > 0)
+        return open_sets(session, sets, count);
+    *count = 1;
+    *sets = TG_ALLOC(session->arena, RecordSet, 1);
+    TG_TRY(tg_session_eval_set(session, *sets));
+    (*sets)->plan = unnamed(session, (*sets)->plan);
+    return TG_OK;
+}
+
+Status tg_session_open_training(Session *session, Loop *loop, RecordSet *train) {
     const TgPlan *plan = session->plan;
     if (tg_plan_func(plan, PLAN_MICRO, NULL) == NULL)
         return tg_session_fail(session, TG_MODEL, "%s has no train { } block, so it cannot train", plan->source_path);
@@ -109,16 +165,10 @@ Status tg_session_open_training(Session *session, Loop *loop, RecordSet *train, 
     if (train->count < plan->batch)
         return tg_session_fail(session, TG_MODEL, "a batch has %lld records, but the training set %s has only %lld",
                                (long long)plan->batch, plan->train.name, (long long)train->count);
-    bool validates = plan->validate.field_count > 0;
-    *validate = (RecordSet){0};
-    if (validates)
-        TG_TRY(tg_data_open(&session->files, &plan->validate, NULL, validate, &session->why));
-    if (validates && validate->count == 0)
-        return tg_session_fail(session, TG_MODEL,
-                               "the validation set %s%s%s has no records; give it a greater share of them, or leave the "
-                               "setting 'validate' out",
-                               plan->validate.name, plan->validate.split[0] ? "." : "", plan->validate.split);
-    return tg_loop_open(loop, session->arena, plan, session->exec, train, validates ? validate : NULL, &session->why);
+    RecordSet *sets;
+    uint32_t count;
+    TG_TRY(open_sets(session, &sets, &count));
+    return tg_loop_open(loop, session->arena, plan, session->exec, train, sets, count, &session->why);
 }
 
 Status tg_session_open_feed(Session *session, const RecordSet *train, int64_t drawn) {
@@ -153,6 +203,25 @@ json_t *tg_json_fields(const LoopFields *fields, const double *values) {
     for (uint32_t i = 0; i < fields->count; i++)
         json_object_set_new(object, fields->names[i], tg_json_number(values[i]));
     return object;
+}
+
+static json_t *json_by_set(const Loop *loop, json_t *(*of)(const LoopSet *)) {
+    if (loop->sets[0].as[0] == '\0')
+        return of(&loop->sets[0]);
+    json_t *object = json_object();
+    for (uint32_t i = 0; i < loop->set_count; i++)
+        json_object_set_new(object, loop->sets[i].as, of(&loop->sets[i]));
+    return object;
+}
+
+static json_t *json_values(const LoopSet *set) { return tg_json_fields(&set->fields, set->fields.values); }
+
+static json_t *json_records(const LoopSet *set) { return json_integer((json_int_t)set->data->count); }
+
+json_t *tg_json_evaluation(const Loop *loop) { return json_by_set(loop, json_values); }
+
+json_t *tg_json_evaluated(const Loop *loop) {
+    return loop->set_count > 0 ? json_by_set(loop, json_records) : json_integer(0);
 }
 
 Status tg_session_print_json(Session *session, json_t *document) {

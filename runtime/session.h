@@ -40,10 +40,13 @@ void tg_session_close(Session *session);
 
 /* The set of training records. */
 TG_CHECKED Status tg_session_train_set(Session *session, RecordSet *set);
-/* The set for validation, or the one of --split; the training set if the program validates on nothing. */
+/* The first set for validation; with --split that part of the first block that has one of the name. The training set if
+   the program validates on nothing. */
 TG_CHECKED Status tg_session_eval_set(Session *session, RecordSet *set);
+/* All sets for validation, or the one of --split; as tg_session_eval_set if there is but one. */
+TG_CHECKED Status tg_session_eval_sets(Session *session, RecordSet **sets, uint32_t *count);
 /* The functions that train, with data opened; TG_MODEL if the program has none, or fewer records than a batch. */
-TG_CHECKED Status tg_session_open_training(Session *session, Loop *loop, RecordSet *train, RecordSet *validate);
+TG_CHECKED Status tg_session_open_training(Session *session, Loop *loop, RecordSet *train);
 TG_CHECKED Status tg_session_open_feed(Session *session, const RecordSet *train, int64_t drawn);
 /* --weights, or the file that `train` leaves. */
 TG_CHECKED Status tg_session_load_weights(Session *session);
@@ -57,6 +60,9 @@ Verb tg_verb_train, tg_verb_eval, tg_verb_predict, tg_verb_sample, tg_verb_info,
 /* Values that are not finite become null: JSON has no others. */
 json_t *tg_json_number(double value);
 json_t *tg_json_fields(const LoopFields *fields, const double *values);
+/* What the last evaluation gave, and how many records it saw: one set's, or an object of the sets by name. */
+json_t *tg_json_evaluation(const Loop *loop);
+json_t *tg_json_evaluated(const Loop *loop);
 /* Prints and frees it. */
 TG_CHECKED Status tg_session_print_json(Session *session, json_t *document);
 /* "loss 0.1234  accuracy 0.978" */

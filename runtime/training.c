@@ -80,15 +80,32 @@ static Status save(Training *training) {
 
 /* ---- reports ---- */
 
+__attribute__((format(printf, 3, 4))) static void note(Training *training, size_t *length, const char *format, ...) {
+    size_t room = sizeof training->validation - *length;
+    va_list args;
+    va_start(args, format);
+    int written = vsnprintf(training->validation + *length, room, format, args);
+    va_end(args);
+    *length += written < 0 ? 0 : (size_t)written < room ? (size_t)written : room - 1;
+}
+
+/* "loss 0.2 accuracy 0.9"; of several sets "test: loss 0.2, hard: loss 0.7". */
+static void note_validation(Training *training) {
+    size_t length = 0;
+    for (uint32_t s = 0; s < training->loop.set_count; s++) {
+        const LoopSet *set = &training->loop.sets[s];
+        if (set->as[0] != '\0')
+            note(training, &length, "%s%s:", s > 0 ? ", " : "", set->as);
+        for (uint32_t i = 0; i < set->fields.count; i++)
+            note(training, &length, "%s%s %.4g", length > 0 ? " " : "", set->fields.names[i], set->fields.values[i]);
+    }
+}
+
 static Status validate(Training *training) {
-    if (!training->validates)
+    if (training->loop.set_count == 0)
         return TG_OK;
-    Loop *loop = &training->loop;
-    tg_loop_evaluate(loop, &training->validate);
-    size_t length = 0, room = sizeof training->validation;
-    for (uint32_t i = 0; i < loop->eval_fields.count && length < room; i++)
-        length += (size_t)snprintf(training->validation + length, room - length, "%s%s %.4g", i > 0 ? " " : "",
-                                   loop->eval_fields.names[i], loop->eval_fields.values[i]);
+    tg_loop_evaluate(&training->loop);
+    note_validation(training);
     bool keep;
     training->stopped = tg_monitor_update(&training->monitor, &keep);
     if (!keep)
@@ -113,9 +130,8 @@ static Status report(Training *training, bool due) {
     if (training->history != NULL) {
         json_t *row = json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)training->place.epoch + 1, "step",
                                 (json_int_t)training->done, "train", tg_json_fields(fields, training->means));
-        if (training->validates)
-            json_object_set_new(row, "val",
-                                tg_json_fields(&training->loop.eval_fields, training->loop.eval_fields.values));
+        if (training->loop.set_count > 0)
+            json_object_set_new(row, "val", tg_json_evaluation(&training->loop));
         json_array_append_new(training->history, row);
     }
     ProgressState state = state_of(training);
@@ -229,7 +245,9 @@ static void plan_steps(Training *training) {
     training->report_every = settings->validate_every;
     if (training->report_every == 0 && training->epochs == 0) {
         int64_t often = (training->total_steps + REPORTS - 1) / REPORTS;
-        int64_t validation = (training->validate.count + batch - 1) / batch;
+        int64_t validation = 0;
+        for (uint32_t i = 0; i < training->loop.set_count; i++)
+            validation += (training->loop.sets[i].data->count + batch - 1) / batch;
         training->report_every = often > validation ? often : validation;
     }
     *training->loop.total_steps = (double)training->total_steps;
@@ -293,8 +311,7 @@ Status tg_training_open(Training *training) {
     Loop *loop = &training->loop;
     tg_stop_watch(&session->stop);
     TG_TRY(tg_session_start(session));
-    TG_TRY(tg_session_open_training(session, loop, &training->train, &training->validate));
-    training->validates = training->validate.count > 0 && loop->eval_micro.func != NULL;
+    TG_TRY(tg_session_open_training(session, loop, &training->train));
     uint32_t count = loop->fields.count;
     tg_ring_init(&training->ring, arena, AT_FIELDS + count, RING_RECORDS);
     training->record = TG_ALLOC(arena, double, AT_FIELDS + count);

@@ -10,8 +10,7 @@
 typedef struct Training {
     Session *session;
     Loop loop;
-    RecordSet train, validate;
-    bool validates;
+    RecordSet train;
     int64_t total_steps, epochs; /* epochs 0: only steps count */
     int64_t total_batches;       /* in the epochs that training may have */
     int64_t report_every;        /* steps; 0: every epoch */

@@ -29,11 +29,11 @@ static Status peak_bytes(Session *session, double *bytes) {
 
 Status tg_verb_bench(Session *session) {
     Loop *loop = TG_ALLOC(session->arena, Loop, 1);
-    RecordSet train, validate;
+    RecordSet train;
     int64_t steps = 0;
     TG_TRY(tg_options_count(session->arena, session->options, OPT_STEPS, 1, DEFAULT_STEPS, &steps, &session->why));
     TG_TRY(tg_session_start(session));
-    TG_TRY(tg_session_open_training(session, loop, &train, &validate));
+    TG_TRY(tg_session_open_training(session, loop, &train));
     TG_TRY(tg_session_open_feed(session, &train, 0));
     *loop->total_steps = (double)(steps + WARM_STEPS);
     double *step_times = TG_ALLOC(session->arena, double, steps),

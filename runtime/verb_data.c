@@ -22,7 +22,7 @@ typedef struct FieldSummary {
 /* One set and how it is used. */
 typedef struct Report {
     Session *session;
-    const char *use, *split;
+    const char *use, *as, *split; /* as: its name among several; "": the only one */
     RecordSet set;
     int64_t batch;         /* 0: the set is read as a whole */
     const int64_t *sample; /* its first records, as they are drawn */
@@ -194,8 +194,9 @@ static void print_field(const Report *report, uint32_t index) {
 static void print_report(const Report *report) {
     FILE *out = report->session->out;
     const RecordSet *set = &report->set;
-    fprintf(out, "%s%s%s  %s: %lld %s", set->plan->name, report->split[0] != '\0' ? "." : "", report->split,
-            report->use, (long long)set->count, set->window_step > 0 ? "windows" : "records");
+    fprintf(out, "%s%s%s  %s%s%s: %lld %s", set->plan->name, report->split[0] != '\0' ? "." : "", report->split,
+            report->use, report->as[0] != '\0' ? " " : "", report->as, (long long)set->count,
+            set->window_step > 0 ? "windows" : "records");
     if (report->batch > 0)
         fprintf(out, ", %lld batches of %lld an epoch", (long long)((set->count + report->batch - 1) / report->batch),
                 (long long)report->batch);
@@ -267,10 +268,13 @@ static json_t *json_report(const Report *report) {
     for (int64_t r = 0; r < report->samples; r++)
         json_array_append_new(samples, json_sample(report, report->sample[r]));
     int64_t batches = report->batch > 0 ? (set->count + report->batch - 1) / report->batch : 1;
-    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:o, s:o}", "use", report->use, "name", set->plan->name, "split",
-                     report->split, "records", (json_int_t)set->count, "batch",
-                     (json_int_t)(report->batch > 0 ? report->batch : set->count), "batches", (json_int_t)batches,
-                     "fields", fields, "samples", samples);
+    json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:o, s:o}", "use", report->use, "name", set->plan->name,
+                            "split", report->split, "records", (json_int_t)set->count, "batch",
+                            (json_int_t)(report->batch > 0 ? report->batch : set->count), "batches",
+                            (json_int_t)batches, "fields", fields, "samples", samples);
+    if (report->as[0] != '\0')
+        json_object_set_new(row, "as", json_string(report->as));
+    return row;
 }
 
 /* ---- the sets ---- */
@@ -312,10 +316,9 @@ static Status open_train(Report *report, int64_t samples) {
     return wanted > 0 ? draw_samples(report, wanted) : TG_OK;
 }
 
-static Status open_validate(Report *report, int64_t samples) {
-    const TgPlan *plan = report->session->plan;
-    TG_TRY(tg_data_open(&report->session->files, &plan->validate, NULL, &report->set, &report->session->why));
-    report->split = plan->validate.split;
+static Status open_validate(Report *report, const PlanDataSet *plan, int64_t samples) {
+    TG_TRY(tg_data_open(&report->session->files, plan, NULL, &report->set, &report->session->why));
+    report->split = plan->split;
     summarise_all(report);
     report->sample = report->set.records;
     report->samples = samples < report->set.count ? samples : report->set.count;
@@ -329,11 +332,14 @@ Status tg_verb_data(Session *session) {
     TG_TRY(tg_options_count(session->arena, session->options, OPT_RECORDS, 0, SHOWN_RECORDS, &samples, &session->why));
     if (plan->train.field_count == 0)
         return tg_session_fail(session, TG_MODEL, "%s has no train { } block, so it reads no data", plan->source_path);
-    Report reports[2] = {{.session = session, .use = "train"}, {.session = session, .use = "validate"}};
-    uint32_t count = 1;
+    uint32_t count = 1 + plan->validate_count;
+    Report *reports = TG_ALLOC(session->arena, Report, count);
+    reports[0] = (Report){.session = session, .use = "train", .as = ""};
     TG_TRY(open_train(&reports[0], samples));
-    if (plan->validate.field_count > 0)
-        TG_TRY(open_validate(&reports[count++], samples));
+    for (uint32_t i = 0; i < plan->validate_count; i++) {
+        reports[1 + i] = (Report){.session = session, .use = "validate", .as = plan->validate[i].as};
+        TG_TRY(open_validate(&reports[1 + i], &plan->validate[i], samples));
+    }
     json_t *list = json_array();
     for (uint32_t i = 0; i < count; i++) {
         if (json)

@@ -6,9 +6,8 @@ static json_t *result_of(Training *training) {
     Session *session = training->session;
     json_t *result = json_pack("{s:I, s:f, s:o}", "steps", (json_int_t)training->done, "seconds", training->seconds,
                                "train", tg_json_fields(&training->loop.fields, training->means));
-    if (training->validates)
-        json_object_set_new(result, "val",
-                            tg_json_fields(&training->loop.eval_fields, training->loop.eval_fields.values));
+    if (training->loop.set_count > 0)
+        json_object_set_new(result, "val", tg_json_evaluation(&training->loop));
     json_object_set_new(result, "weights", json_string(training->weights));
     if (training->best_step > 0)
         json_object_set_new(
@@ -19,20 +18,23 @@ static json_t *result_of(Training *training) {
     json_object_set_new(result, "stopped", json_boolean(training->stopped));
     json_object_set_new(result, "seed", json_integer((json_int_t)session->settings.seed));
     json_object_set_new(result, "epochs", json_integer((json_int_t)training->place.epoch + 1));
-    json_object_set_new(result, "records",
-                        json_pack("{s:I, s:I}", "train", (json_int_t)training->train.count, "val",
-                                  (json_int_t)training->validate.count));
+    json_object_set_new(
+        result, "records",
+        json_pack("{s:I, s:o}", "train", (json_int_t)training->train.count, "val", tg_json_evaluated(&training->loop)));
     return result;
 }
 
 static void print_result(Training *training) {
     Session *session = training->session;
-    const LoopFields *fields = &training->loop.fields, *eval = &training->loop.eval_fields;
+    const LoopFields *fields = &training->loop.fields;
     fprintf(session->out, "%lld steps in %.3g s%s\n", (long long)(training->done - training->resumed_at),
             training->seconds, training->stopped ? ", ended by 'stop'" : "");
     fprintf(session->out, "train    %s\n", tg_fields_text(session->arena, fields, training->means));
-    if (training->validates)
-        fprintf(session->out, "val      %s\n", tg_fields_text(session->arena, eval, eval->values));
+    for (uint32_t i = 0; i < training->loop.set_count; i++) {
+        const LoopSet *set = &training->loop.sets[i];
+        const char *name = set->as[0] != '\0' ? tg_arena_printf(session->arena, "val.%s", set->as) : "val";
+        fprintf(session->out, "%-8s %s\n", name, tg_fields_text(session->arena, &set->fields, set->fields.values));
+    }
     fprintf(session->out, "weights  %s\n", training->weights);
     if (training->best_step > 0)
         fprintf(session->out, "best     %s, of step %lld\n", training->best, (long long)training->best_step);

@@ -10,7 +10,7 @@
 #include "ir/base/str.h"
 #include "ir/plan/dtype.h"
 
-enum { TG_PLAN_VERSION = 1, TG_PLAN_RANK = 8 };
+enum { TG_PLAN_VERSION = 2, TG_PLAN_RANK = 8 };
 
 typedef enum PlanBufferClass {
     PLAN_PARAM,
@@ -127,6 +127,7 @@ typedef struct PlanSplit {
 
 typedef struct PlanDataSet {
     const char *name;  /* "": none */
+    const char *as;    /* its name among several validation sets; "": the only one */
     const char *split; /* "": all */
     uint32_t field_first, field_count;
     uint32_t split_first, split_count; /* 0: the set is not split */
@@ -156,7 +157,8 @@ typedef struct TgPlan {
     PlanField *fields;           uint32_t field_count;
     PlanSplit *splits;           uint32_t split_count;
     PlanSetting *settings;       uint32_t setting_count;
-    PlanDataSet train, validate;
+    PlanDataSet train;
+    PlanDataSet *validate;       uint32_t validate_count;
     unsigned char *data;         uint64_t data_bytes; /* of CONST buffers */
     uint32_t kernel_count;
     int64_t batch, micro, lanes, steps_wanted, epochs, validate_every;

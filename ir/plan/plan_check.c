@@ -170,7 +170,8 @@ static void check_plan(Checker *c) {
     for (uint32_t i = 0; i < p->field_count; i++)
         check_field(c, i);
     check_set(c, &p->train, "training");
-    check_set(c, &p->validate, "validation");
+    for (uint32_t i = 0; i < p->validate_count; i++)
+        check_set(c, &p->validate[i], "validation");
 }
 
 Status tg_plan_check(Arena *arena, const TgPlan *plan, const char **why) {

@@ -98,16 +98,17 @@ static const CodecField setting_fields[] = {
     F(PlanSetting, runtime, BOOL),
 };
 
-#define DATA_SET(member)                                                                                               \
-    F(TgPlan, member.name, TEXT), F(TgPlan, member.split, TEXT), F(TgPlan, member.field_first, U32),                   \
-        F(TgPlan, member.field_count, U32), F(TgPlan, member.split_first, U32), F(TgPlan, member.split_count, U32),    \
-        F(TgPlan, member.by_runs, BOOL), F(TgPlan, member.by, U32), F(TgPlan, member.stratify, U32)
+#define DATA_SET(type, set)                                                                                            \
+    F(type, set name, TEXT), F(type, set as, TEXT), F(type, set split, TEXT), F(type, set field_first, U32),           \
+        F(type, set field_count, U32), F(type, set split_first, U32), F(type, set split_count, U32),                   \
+        F(type, set by_runs, BOOL), F(type, set by, U32), F(type, set stratify, U32)
+
+static const CodecField set_fields[] = {DATA_SET(PlanDataSet, )};
 
 static const CodecField plan_fields[] = {
     F(TgPlan, arena_bytes, I64),
     F(TgPlan, persistent_bytes, I64),
-    DATA_SET(train),
-    DATA_SET(validate),
+    DATA_SET(TgPlan, train.),
     F(TgPlan, kernel_count, U32),
     F(TgPlan, batch, I64),
     F(TgPlan, micro, I64),
@@ -142,6 +143,7 @@ static const CodecRecord input_record = RECORD("input", uint32_t, input_fields);
 static const CodecRecord result_record = RECORD("result", PlanResult, result_fields);
 static const CodecRecord scalar_record = RECORD("scalar", PlanScalar, scalar_fields);
 static const CodecRecord field_record = RECORD("field", PlanField, field_fields);
+static const CodecRecord set_record = RECORD("data set", PlanDataSet, set_fields);
 static const CodecRecord split_record = RECORD("split", PlanSplit, split_fields);
 static const CodecRecord setting_record = RECORD("setting", PlanSetting, setting_fields);
 
@@ -163,6 +165,7 @@ const CodecArray *tg_plan_arrays(uint32_t *count) {
         ARRAY(field_record, fields, field_count),
         ARRAY(split_record, splits, split_count),
         ARRAY(setting_record, settings, setting_count),
+        ARRAY(set_record, validate, validate_count),
     };
     *count = COUNT(arrays);
     return arrays;

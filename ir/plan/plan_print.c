@@ -169,6 +169,10 @@ static void print_set(Str *to, const TgPlan *plan, const PlanDataSet *set, const
         return;
     tg_str_printf(to, "%s ", use);
     print_text(to, set->name);
+    if (set->as && set->as[0]) {
+        tg_str_printf(to, " as ");
+        print_text(to, set->as);
+    }
     if (set->split && set->split[0]) {
         tg_str_printf(to, " split ");
         print_text(to, set->split);
@@ -216,7 +220,8 @@ static void print_head(Str *to, const TgPlan *p) {
 void tg_plan_print(Str *to, const TgPlan *plan) {
     print_head(to, plan);
     print_set(to, plan, &plan->train, "train");
-    print_set(to, plan, &plan->validate, "validate");
+    for (uint32_t i = 0; i < plan->validate_count; i++)
+        print_set(to, plan, &plan->validate[i], "validate");
     print_scalars(to, plan);
     for (uint32_t i = 0; i < plan->buffer_count; i++)
         print_buffer(to, &plan->buffers[i], i);

@@ -82,8 +82,8 @@ static void train(Arena *arena, const TgPlan *plan, TgExec *exec, bool forgets) 
     Feed *feed;
     tg_data_files_init(&files, arena, plan, tg_data_root(NULL, plan));
     CU_ASSERT_EQUAL_FATAL(tg_data_open(&files, &plan->train, NULL, &set, &why), TG_OK);
-    CU_ASSERT_EQUAL_FATAL(tg_data_open(&files, &plan->validate, NULL, &validation, &why), TG_OK);
-    CU_ASSERT_EQUAL_FATAL(tg_loop_open(&loop, arena, plan, exec, &set, &validation, &why), TG_OK);
+    CU_ASSERT_EQUAL_FATAL(tg_data_open(&files, &plan->validate[0], NULL, &validation, &why), TG_OK);
+    CU_ASSERT_EQUAL_FATAL(tg_loop_open(&loop, arena, plan, exec, &set, &validation, 1, &why), TG_OK);
     FeedOptions options = {.host = tg_host(), .batch = plan->batch, .seed = 1, .ahead_bytes = TG_FEED_AHEAD_BYTES};
     CU_ASSERT_EQUAL_FATAL(tg_feed_open(arena, &options, &set, &feed), TG_OK);
     *loop.total_steps = (double)(EPOCHS * ((set.count + plan->batch - 1) / plan->batch));
@@ -94,7 +94,7 @@ static void train(Arena *arena, const TgPlan *plan, TgExec *exec, bool forgets) 
         if (forgets)
             forget(plan, exec);
     }
-    tg_loop_evaluate(&loop, &validation);
+    tg_loop_evaluate(&loop);
     tg_feed_close(feed);
 }
 

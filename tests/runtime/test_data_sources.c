@@ -163,16 +163,18 @@ static void records(Scratch *scratch) {
     fields[0].path = fields[1].path = path;
     fields[2] = fields[0];
     fields[3] = fields[1];
+    PlanDataSet second = {.name = "D", .split = "", .field_first = 2, .field_count = 2};
     TgPlan plan = {.fields = fields,
                    .field_count = 4,
                    .train = {.name = "D", .split = "", .field_count = 2},
-                   .validate = {.name = "D", .split = "", .field_first = 2, .field_count = 2},
+                   .validate = &second,
+                   .validate_count = 1,
                    .source_directory = scratch->folder};
     DataFiles opened;
     RecordSet train, validate;
     tg_data_files_init(&opened, scratch->arena, &plan, tg_data_root(NULL, &plan));
     CU_ASSERT_EQUAL_FATAL(tg_data_open(&opened, &plan.train, NULL, &train, &why), TG_OK);
-    CU_ASSERT_EQUAL_FATAL(tg_data_open(&opened, &plan.validate, NULL, &validate, &why), TG_OK);
+    CU_ASSERT_EQUAL_FATAL(tg_data_open(&opened, &plan.validate[0], NULL, &validate, &why), TG_OK);
     const float *x = (const float *)(uintptr_t)train.values[0];
     CU_ASSERT(train.count == 2 && validate.count == 2);
     CU_ASSERT(x[0] == 1 && x[1] == 2 && x[2] == 0 && x[3] == 1);

@@ -151,6 +151,7 @@ TgProgram tiny_program(Arena *arena, const char *folder) {
     };
     PlanSplit splits[] = {{"train", 0.8}, {"test", 0.2}};
     PlanSetting settings[] = {{"optimizer.lr", "0.05", "tiny.tg:9", true}, {"hidden", "8", "tiny.tg:1", false}};
+    PlanDataSet validate = {.name = "D.test", .split = "test", .field_count = 2, .split_count = 2};
     TgPlan plan = {
         .arena_bytes = end,
         .persistent_bytes = 128,
@@ -175,7 +176,8 @@ TgProgram tiny_program(Arena *arena, const char *folder) {
         .settings = settings,
         .setting_count = 2,
         .train = {.name = "D.train", .split = "train", .field_count = 2, .split_count = 2},
-        .validate = {.name = "D.test", .split = "test", .field_count = 2, .split_count = 2},
+        .validate = &validate,
+        .validate_count = 1,
         .kernel_count = KERNEL_COUNT,
         .batch = 4,
         .micro = MICRO,
