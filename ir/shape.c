@@ -38,11 +38,15 @@ bool shape_not_along_batch(Shape *s, int64_t axis, const Type *type) {
 }
 
 /* The one integer of an attribute that must be there: an axis of `type`, not the batch. */
-bool shape_plain_axis(Shape *s, const Type *type, int64_t *axis) {
+static bool shape_one_axis(Shape *s, const Type *type, int64_t *axis) {
     if (s->attr->list[0].count != 1)
         return shape_fail(s, "it needs an axis");
     *axis = s->attr->list[0].at[0];
-    return shape_valid_axis(s, *axis, type) && shape_not_along_batch(s, *axis, type);
+    return shape_valid_axis(s, *axis, type);
+}
+
+bool shape_plain_axis(Shape *s, const Type *type, int64_t *axis) {
+    return shape_one_axis(s, type, axis) && shape_not_along_batch(s, *axis, type);
 }
 
 bool shape_ascending_axes(Shape *s, Ints axes, const Type *type) {
@@ -148,9 +152,10 @@ bool shape_leaf(Shape *s) {
     }
 }
 
+/* Along B too: the position in the micro-batch, which passes may ask for and programs may not. */
 bool shape_iota(Shape *s) {
     int64_t axis;
-    if (!shape_needs_wanted(s) || !shape_plain_axis(s, s->wanted, &axis))
+    if (!shape_needs_wanted(s) || !shape_one_axis(s, s->wanted, &axis))
         return false;
     s->result = *s->wanted;
     return s->wanted->dtype != DT_BOOL || shape_fail(s, "its values are numbers, not bool");

@@ -11,9 +11,10 @@
 
    Sums for fields are taken in f64, the others in their own type. With several micro-batches a sum is accumulated per lane; the
    lanes are combined in a binary tree where the sum is read. With fewer micro-batches than lanes every batch sum inside a
-   micro-batch is split (attribute `split`) so that the same tree results. */
+   micro-batch is split (split.c) so that the same tree results. */
 #include "passes/hoist.h"
 #include "passes/passes.h"
+#include "passes/split.h"
 
 #include <string.h>
 
@@ -183,20 +184,6 @@ static NodeId read_sum(const Cut *c, Builder *b, NodeId id, int32_t buffer) {
     return tg_convert(b, value, tg_node_type(c->in, c->from, id)->dtype);
 }
 
-/* A batch sum over this micro-batch's rows, cut as the lanes ask. */
-static NodeId build_sum(const Cut *c, const Copy *copy, NodeId id, const NodeId *operands) {
-    const Node *node = tg_node(c->from, id);
-    if (c->split <= 1 || node->attr == NULL)
-        return tg_build_like(copy->b, c->in, c->from, id, operands);
-    Attr attr = *node->attr;
-    Ints split = {&c->split, 1};
-    if (node->op == OP_dot)
-        attr.list[4] = split;
-    else if (tg_op(node->op)->fuse == FUSE_reduce && node->op != OP_argmax)
-        attr.list[1] = split;
-    return tg_build(copy->b, node->op, &attr, operands, node->operand_count, node->type);
-}
-
 static NodeId replace_hoisted(const Cut *c, const Copy *copy, NodeId id) {
     return c->hoisted[id] ? tg_scalar(copy->b, c->hoisted[id] - 1) : 0;
 }
@@ -204,7 +191,7 @@ static NodeId replace_hoisted(const Cut *c, const Copy *copy, NodeId id) {
 static NodeId replace_in_rows(void *context, const Copy *copy, NodeId id, const NodeId *operands) {
     const Cut *c = context;
     if (c->sum[id])
-        return build_sum(c, copy, id, operands);
+        return tg_split_sum(copy->b, c->in, c->from, id, operands, c->split);
     return replace_hoisted(c, copy, id);
 }
 

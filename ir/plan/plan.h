@@ -46,7 +46,7 @@ typedef struct PlanLine {
     uint32_t line, column;
 } PlanLine;
 
-enum { TG_PLAN_LINES = 4, TG_PLAN_STEP_BUFFERS = 64 };
+enum { TG_PLAN_LINES = 4, TG_PLAN_STEP_BUFFERS = 1024 };
 
 typedef struct PlanStep {
     PlanStepKind kind;

@@ -1,0 +1,11 @@
+/* Batch sums inside one micro-batch that is several lanes long. */
+#ifndef TG_SPLIT_H
+#define TG_SPLIT_H
+
+#include "ir/build.h"
+
+/* The batch sum `id` of `from` over `operands`, as `split` sums over equal runs of the capacity, combined in a binary tree
+   (neighbours first): the same bits as `split` micro-batches give. */
+NodeId tg_split_sum(Builder *b, const Graph *graph, const Func *from, NodeId id, const NodeId *operands, int64_t split);
+
+#endif
