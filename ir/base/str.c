@@ -51,27 +51,26 @@ const char *tg_number_text(double value, char out[TG_NUMBER_TEXT]) {
 
 enum { LONGEST_NAME = 64 };
 
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* Characters to insert, delete or replace, and neighbours to swap, from `a` to `b`. */
 static uint32_t edits(const char *a, const char *b) {
     size_t n = strlen(a), m = strlen(b);
     if (n >= LONGEST_NAME || m >= LONGEST_NAME)
         return UINT32_MAX;
-    uint32_t row[LONGEST_NAME];
+    uint32_t rows[3][LONGEST_NAME]; /* row i % 3: from the first i characters of `a` */
     for (size_t j = 0; j <= m; j++)
-        row[j] = (uint32_t)j;
+        rows[0][j] = (uint32_t)j;
     for (size_t i = 1; i <= n; i++) {
-        uint32_t diagonal = row[0];
+        uint32_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
         row[0] = (uint32_t)i;
         for (size_t j = 1; j <= m; j++) {
-            uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            diagonal = row[j];
-            row[j] = best;
+            row[j] = least(above[j - 1] + (a[i - 1] != b[j - 1]), least(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], two_above[j - 2] + 1);
         }
     }
-    return row[m];
+    return rows[n % 3][m];
 }
 
 const char *tg_closest(const char *name, const char *const *names, uint32_t count) {
