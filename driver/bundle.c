@@ -147,10 +147,6 @@ static Status copy_data(Pipeline *p, const char *folder, const char *source) {
 static Status check_folder(Pipeline *p, const char *folder) {
     struct stat info;
     char why[256];
-    if (folder[0] == '\0') {
-        tg_error(p->diags, (Loc){0}, "--bundle wants the name of a folder");
-        return TG_USAGE;
-    }
     if (stat(folder, &info) == 0 && !S_ISDIR(info.st_mode)) {
         tg_error(p->diags, (Loc){0}, "cannot bundle into %s: it is no folder", folder);
         return TG_IO;

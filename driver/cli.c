@@ -94,6 +94,11 @@ static void keep(Arena *arena, Cli *cli, const OptionRow *row, const char *value
         tg_push(arena, &cli->disabled, value);
 }
 
+/* No file and no folder has an empty name. */
+static bool takes_path(const OptionRow *row) {
+    return strcmp(row->value, "FILE") == 0 || strcmp(row->value, "DIR") == 0 || strcmp(row->value, "PATH") == 0;
+}
+
 /* argv[*at] is an option; steps over its value. */
 static Status parse_option(Arena *arena, int argc, char **argv, int *at, Cli *cli, const char **why) {
     const char *text = argv[*at] + (argv[*at][1] == '-' ? 2 : 1);
@@ -113,11 +118,13 @@ static Status parse_option(Arena *arena, int argc, char **argv, int *at, Cli *cl
         *why = tg_arena_printf(arena, "--%s takes no value", name);
         return TG_USAGE;
     }
-    if (!is_flag && equals == NULL && *at + 1 >= argc) {
+    const char *value = is_flag ? "" : equals ? equals + 1 : *at + 1 < argc ? argv[*at + 1] : NULL;
+    if (value == NULL || (value[0] == '\0' && takes_path(row))) {
         *why = tg_arena_printf(arena, "--%s wants a value: --%s=%s", name, name, row->value);
         return TG_USAGE;
     }
-    keep(arena, cli, row, is_flag ? "" : equals ? equals + 1 : argv[++*at]);
+    *at += !is_flag && equals == NULL;
+    keep(arena, cli, row, value);
     return TG_OK;
 }
 
@@ -132,10 +139,10 @@ static Status check_count(Arena *arena, const CommandRow *row, const Texts *give
         *why = tg_arena_printf(arena, "which %s? tgc %s %s", is_file ? "file" : "one", row->name, row->arguments);
     else if (given->count > row->most)
         *why = tg_arena_printf(arena, "'tgc %s' takes %s, not '%s'%s", row->name,
-                               row->most == 0  ? "no argument"
-                               : is_file       ? "one file"
+                               row->most == 0   ? "no argument"
+                               : is_file        ? "one file"
                                : row->most == 1 ? "one argument"
-                                               : "two arguments",
+                                                : "two arguments",
                                given->at[row->most], row->most ? " as well" : "");
     else
         return TG_OK;

@@ -44,11 +44,11 @@ static const VerbRow verbs[VERB_COUNT] = {
 
 const char *tg_option_name(OptionId id) { return rows[id].name; }
 
-static Status unknown(Arena *arena, const char *what, const char *name, const char *const *names, uint32_t count,
-                      const char **why) {
+static Status unknown(Arena *arena, const char *what, const char *dashes, const char *name, const char *const *names,
+                      uint32_t count, const char **why) {
     const char *close = tg_closest(name, names, count);
-    *why = tg_arena_printf(arena, "unknown %s '%s'%s%s%s", what, name, close ? "; did you mean '" : "",
-                           close ? close : "", close ? "'?" : "");
+    *why = tg_arena_printf(arena, "unknown %s '%s%s'%s%s%s%s", what, dashes, name, close ? "; did you mean '" : "",
+                           close ? dashes : "", close ? close : "", close ? "'?" : "");
     return TG_USAGE;
 }
 
@@ -61,7 +61,7 @@ static Status parse_verb(Arena *arena, const char *name, Options *options, const
             return TG_OK;
         }
     }
-    return unknown(arena, "command", name, names, VERB_COUNT, why);
+    return unknown(arena, "command", "", name, names, VERB_COUNT, why);
 }
 
 static Status find_option(Arena *arena, const char *name, VerbId verb, OptionId *id, const char **why) {
@@ -79,7 +79,13 @@ static Status find_option(Arena *arena, const char *name, VerbId verb, OptionId 
         if (taken)
             names[count++] = rows[i].name;
     }
-    return unknown(arena, "option", name, names, count, why);
+    return unknown(arena, "option", "--", name, names, count, why);
+}
+
+/* No file and no folder has an empty name. */
+static bool takes_path(OptionId id) {
+    const char *value = rows[id].value;
+    return strcmp(value, "FILE") == 0 || strcmp(value, "DIR") == 0 || strcmp(value, "PATH") == 0;
 }
 
 /* argv[*at] is an option; steps over its value. */
@@ -96,12 +102,11 @@ static Status parse_option(Arena *arena, int argc, char **argv, int *at, Options
             return TG_USAGE;
         }
         value = "";
-    } else if (value == NULL) {
-        if (*at + 1 == argc) {
-            *why = tg_arena_printf(arena, "--%s wants a value: --%s %s", name, name, rows[id].value);
-            return TG_USAGE;
-        }
+    } else if (value == NULL && *at + 1 < argc)
         value = argv[++*at];
+    if (value == NULL || (value[0] == '\0' && takes_path(id))) {
+        *why = tg_arena_printf(arena, "--%s wants a value: --%s %s", name, name, rows[id].value);
+        return TG_USAGE;
     }
     options->value[id] = value;
     if (id == OPT_SET)

@@ -126,7 +126,7 @@ static void wrong_options(Scratch *scratch) {
         const char *why;
     } cases[] = {
         {{"p", "trian", NULL}, "unknown command 'trian'; did you mean 'train'?"},
-        {{"p", "train", "--epoch", "3", NULL}, "unknown option 'epoch'; did you mean 'epochs'?"},
+        {{"p", "train", "--epoch", "3", NULL}, "unknown option '--epoch'; did you mean '--epochs'?"},
         {{"p", "train", "--epochs", NULL}, "--epochs wants a value: --epochs N"},
         {{"p", "train", "--json=yes", NULL}, "--json takes no value"},
         {{"p", "info", "--init", "f", NULL}, "'info' takes no --init"},
