@@ -30,7 +30,9 @@ static bool count_setting(Lower *l, const Ast *train, const char *name, int64_t 
     if (!plain(l, train, name, lower_int(standard), &value, &loc))
         return false;
     if (value.kind != VAL_INT || value.batch || value.integer < least || value.integer > INT32_MAX) {
-        lower_fail(l, loc, "'%s' is an integer from %lld, not %s", name, (long long)least, lower_kind_text(l, value));
+        bool large = value.kind == VAL_INT && !value.batch && value.integer > INT32_MAX;
+        lower_fail(l, loc, "'%s' is an integer from %lld%s, not %s", name, (long long)least,
+                   large ? " to 2147483647" : "", lower_kind_text(l, value));
         return false;
     }
     *count = value.integer;

@@ -218,7 +218,7 @@ static Status check_settings(Session *session, const TensorFile *file) {
         return TG_OK;
     return tg_session_fail(session, TG_USAGE,
                            "%s was saved with other settings: %s; a resumed run may change only "
-                           "epochs and steps; --init takes the weights alone",
+                           "epochs, steps and validate_every; --init takes the weights alone",
                            file->path, list.text);
 }
 

@@ -69,6 +69,8 @@ static void name_columns(Table *table) {
     }
 }
 
+enum { SHOWN_COLUMNS = 12 };
+
 static Status no_column(Table *table, const char *name) {
     const char *const *header = (const char *const *)table->csv.cells.at;
     const char *close = tg_closest(name, header, table->header), *other = strpbrk(header[0], ";\t");
@@ -76,8 +78,13 @@ static Status no_column(Table *table, const char *name) {
         return tg_csv_bad(&table->csv,
                           "there is no column '%s'; the cells seem to be separated by %s, say separator = \"%s\"", name,
                           *other == ';' ? "semicolons" : "tabs", *other == ';' ? ";" : "\\t");
-    return tg_csv_bad(&table->csv, "there is no column '%s'%s%s%s", name, close != NULL ? "; did you mean '" : "",
-                      close != NULL ? close : "", close != NULL ? "'?" : "");
+    if (close != NULL)
+        return tg_csv_bad(&table->csv, "there is no column '%s'; did you mean '%s'?", name, close);
+    Str list = tg_str(table->arena);
+    for (uint32_t i = 0; i < table->header && i < SHOWN_COLUMNS; i++)
+        tg_str_printf(&list, "%s'%.40s'", i > 0 ? ", " : "", header[i]);
+    return tg_csv_bad(&table->csv, "there is no column '%s'; there are %s%s", name, list.text,
+                      table->header > SHOWN_COLUMNS ? ", ..." : "");
 }
 
 /* Finds the columns in the header of the file. */

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_THREADS = 1024 };
-
 typedef struct ExecStep {
     PlanStepKind kind;
     bool split;
@@ -58,16 +56,16 @@ static Status choose_threads(TgExec *exec, int wanted) {
         char *end;
         errno = 0;
         long value = strtol(text, &end, 10);
-        if (errno || *end || value < 1 || value > MOST_THREADS) {
+        if (errno || *end || value < 1 || value > TG_MOST_THREADS) {
             snprintf(exec->why, sizeof exec->why, "TG_THREADS=%s is not a number of threads (1 to %d)", text,
-                     MOST_THREADS);
+                     TG_MOST_THREADS);
             return TG_USAGE;
         }
         wanted = (int)value;
     }
     exec->threads = wanted > 0 ? wanted : tg_pool_cores();
-    if (exec->threads > MOST_THREADS)
-        exec->threads = MOST_THREADS;
+    if (exec->threads > TG_MOST_THREADS)
+        exec->threads = TG_MOST_THREADS;
     return TG_OK;
 }
 

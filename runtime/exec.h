@@ -36,6 +36,8 @@ void tg_exec_compute_scalars(TgExec *exec);
 /* After a poisoned run: one past the highest byte of the arena that was written. */
 int64_t tg_exec_touched(const TgExec *exec);
 
+enum { TG_MOST_THREADS = 1024 };
+
 const PlanFunc *tg_plan_func(const TgPlan *plan, PlanFuncKind kind, const char *name); /* name NULL: the first; NULL: none */
 
 #endif

@@ -51,8 +51,9 @@ Status tg_session_open(Session *session, const TgProgram *program) {
 Status tg_session_start(Session *session) {
     int64_t threads = 0;
     TG_TRY(tg_options_count(session->arena, session->options, OPT_THREADS, 1, 0, &threads, &session->why));
-    if (threads > 4096)
-        return tg_session_fail(session, TG_USAGE, "--threads: %lld are too many", (long long)threads);
+    if (threads > TG_MOST_THREADS)
+        return tg_session_fail(session, TG_USAGE, "--threads: %lld are too many, %d are the most", (long long)threads,
+                               TG_MOST_THREADS);
     CPU_ZERO(&session->cpus);
     (void)sched_getaffinity(0, sizeof session->cpus, &session->cpus);
     ExecOptions options = {.host = session->arena->host, .threads = (int)threads};

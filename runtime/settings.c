@@ -1,6 +1,7 @@
 #include "runtime/settings.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,11 +80,8 @@ typedef struct Special {
 
 /* Settings that the runtime itself reads; any program can set them. */
 static const Special specials[] = {
-    {"epochs", assign_epochs},
-    {"steps", assign_steps},
-    {"validate_every", assign_validate_every},
-    {"seed", assign_seed},
-    {"shuffle", assign_shuffle},
+    {"epochs", assign_epochs}, {"steps", assign_steps},     {"validate_every", assign_validate_every},
+    {"seed", assign_seed},     {"shuffle", assign_shuffle},
 };
 enum { SPECIAL_COUNT = sizeof specials / sizeof *specials };
 
@@ -129,6 +127,8 @@ static Status assign_scalar(Settings *settings, const char *name, const char *va
     double number = strtod(value, &end);
     if (end == value || *end != '\0')
         return not_a(settings, name, value, "a number", why);
+    if (!isfinite(number))
+        return not_a(settings, name, value, "a finite number", why);
     for (uint32_t i = 0; i < settings->plan->scalar_count; i++)
         if (settings->plan->scalars[i].class == PLAN_SCALAR_SETTING &&
             strcmp(settings->plan->scalars[i].name, name) == 0)

@@ -38,7 +38,8 @@ static Status cpu_allocate(TgDevice *base, size_t bytes, char **memory) {
                             &device->pool, options->why, TG_DEVICE_WHY));
     Status status = tg_cpu_arena_open(&device->memory, options->arena->host, device->pool, bytes, options->poison);
     if (status != TG_OK)
-        snprintf(options->why, TG_DEVICE_WHY, "no memory left: the buffers take %.1f MiB; a smaller `micro` needs less",
+        snprintf(options->why, TG_DEVICE_WHY,
+                 "no memory left: the buffers take %.1f MiB; a smaller model, or a smaller 'micro', needs less",
                  (double)bytes / 1048576);
     *memory = device->memory.memory;
     return status;
