@@ -58,9 +58,9 @@ static bool add_buffer(Lower *l, Instance *instance, const Ast *member, BufferCl
         lower_fail(l, type_ast->loc, "the size of '%s' cannot depend on the batch B", member->name);
         return false;
     }
-    if (class == BUFFER_PARAM && !tg_is_float(type.dtype)) {
-        lower_fail(l, type_ast->loc, "the parameter '%s' is %s; a parameter is of a float type", member->name,
-                   tg_dtype(type.dtype)->name);
+    if (class == BUFFER_PARAM && type.dtype != DT_F32) {
+        lower_fail(l, type_ast->loc, "the parameter '%s' is %s; parameters are f32, a cast computes in another type",
+                   member->name, tg_dtype(type.dtype)->name);
         return false;
     }
     const char *path = lower_subpath(l, instance->path, member->name);

@@ -13,7 +13,7 @@ extern const struct {
     size_t length;
 } tg_std_files[];
 
-enum { LARGEST_FILE = 256 << 20, MOST_IMPORTS = 1000, DEEPEST_IMPORT = 100 };
+enum { LARGEST_FILE = 256 << 20, MOST_IMPORTS = 1000, DEEPEST_IMPORT = 100, BEGINNING = 8 };
 
 /* Length of the UTF-8 sequence at `p`, 0 if it is none (or overlong, or a surrogate). */
 static size_t utf8_length(const unsigned char *p, const unsigned char *end) {
@@ -43,7 +43,7 @@ static void bad_byte(Lex *lex, size_t at) {
         lex_error(lex, &span, "byte 0x%02x (offset %zu) is not UTF-8", (unsigned char)lex->text[at], at);
 }
 
-/* Where lines begin; reports the first byte that is not text. */
+/* Where lines begin; reports the first byte that is not text, and that alone in a file that begins with it. */
 static void scan_bytes(Lex *lex) {
     tg_push(lex->arena, &lex->lines, 0);
     const unsigned char *text = (const unsigned char *)lex->text;
@@ -53,6 +53,7 @@ static void scan_bytes(Lex *lex) {
         if (!reported && (length == 0 || text[i] == '\0')) {
             bad_byte(lex, i);
             reported = true;
+            lex->stop = i < BEGINNING;
         }
         i += length ? length : 1;
         if (text[i - 1] == '\n')
