@@ -30,9 +30,14 @@ static PlanDataSet describe_set(Planner *p, const DataSet *set) {
     for (uint32_t i = 0; set->name && i < set->fields.count; i++) {
         const DataField *field = &set->fields.at[i];
         const Type *type = tg_type_of(&p->graph->types, field->type);
-        PlanField made = {.name = field->name, .reader = field->reader, .path = field->path ? field->path : "",
-                          .columns = joined(p->arena, field), .options = field->options ? field->options : "",
-                          .dtype = type->dtype, .rank = (uint8_t)(type->rank - 1), .line = line_of(p->graph, field->loc)};
+        PlanField made = {.name = field->name,
+                          .reader = field->reader,
+                          .path = field->path ? field->path : "",
+                          .columns = joined(p->arena, field),
+                          .options = field->options ? field->options : "",
+                          .dtype = type->dtype,
+                          .rank = (uint8_t)(type->rank - 1),
+                          .line = line_of(p->graph, field->loc)};
         for (int d = 1; d < type->rank; d++)
             made.dims[d - 1] = type->dims[d].size;
         tg_push(p->arena, &p->fields, made);
@@ -46,13 +51,31 @@ static PlanDataSet describe_set(Planner *p, const DataSet *set) {
     return out;
 }
 
-/* The argument of `func` that `id` is, through reshapes and conversions; -1: something else. */
-static int64_t argument_of(const Func *func, NodeId id) {
+/* What `id` is, or the whole of which it is a part, through reshapes and conversions. `cut`: it is a part. */
+static const Node *origin_of(const Func *func, NodeId id, bool *cut) {
     const Node *node = tg_node(func, id);
     while (node->op == OP_convert || node->op == OP_detach || node->op == OP_reshape || node->op == OP_bounded ||
-           node->op == OP_broadcast)
+           node->op == OP_broadcast || node->op == OP_slice) {
+        *cut |= node->op == OP_slice;
         node = tg_node(func, tg_operand(func, node, 0));
-    return node->op == OP_arg ? node->attr->list[0].at[0] : -1;
+    }
+    return node;
+}
+
+static int64_t index_of(const Node *node) { return node->attr->list[0].at[0]; }
+
+/* The argument of a function that calls kernels, through kernels that only pass it on; -1: something else. */
+static int64_t argument_of(const Graph *graph, const Func *func, NodeId id, bool *cut) {
+    const Node *node = origin_of(func, id, cut);
+    while (node->op == OP_result) {
+        const Node *call = tg_node(func, tg_operand(func, node, 0));
+        const Func *kernel = call->op == OP_call ? graph->funcs.at[call->attr->ref] : NULL;
+        const Node *input = kernel ? origin_of(kernel, kernel->results.at[index_of(node)].node, cut) : NULL;
+        if (!input || input->op != OP_arg)
+            return -1;
+        node = origin_of(func, tg_operand(func, call, (uint32_t)index_of(input)), cut);
+    }
+    return node->op == OP_arg ? index_of(node) : -1;
 }
 
 static PlanField *plan_field(Planner *p, const PlanDataSet *set, const char *name) {
@@ -71,10 +94,16 @@ static void find_bounds(Planner *p, const Func *func, const PlanDataSet *set) {
         const Func *kernel = p->graph->funcs.at[call->attr->ref];
         for (NodeId k = 1; k < kernel->nodes.count; k++) {
             const Node *bounded = tg_node(kernel, k);
-            int64_t input = bounded->op == OP_bounded ? argument_of(kernel, tg_operand(kernel, bounded, 0)) : -1;
-            int64_t argument = input >= 0 ? argument_of(func, tg_operand(func, call, (uint32_t)input)) : -1;
+            if (bounded->op != OP_bounded)
+                continue;
+            bool cut = false;
+            const Node *input = origin_of(kernel, tg_operand(kernel, bounded, 0), &cut);
+            if (input->op != OP_arg)
+                continue;
+            int64_t argument = argument_of(p->graph, func, tg_operand(func, call, (uint32_t)index_of(input)), &cut);
             PlanField *field = argument >= 0 ? plan_field(p, set, func->args.at[argument].name) : NULL;
-            if (field == NULL)
+            /* What holds for a part of a window holds for the text: its tokens take all places. */
+            if (field == NULL || (cut && strcmp(field->reader, "text") != 0))
                 continue;
             field->bounded = true;
             field->low = bounded->attr->list[0].at[0];
