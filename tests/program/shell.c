@@ -21,7 +21,7 @@ char *shell_file(Scratch *scratch, const char *name, size_t *bytes) {
 
 static const char *prelude(Scratch *scratch) {
     return tg_arena_printf(scratch->arena,
-                           "cd %s; unset TG_DATA TG_THREADS; export XDG_CACHE_HOME=%s/cache NO_COLOR=1 "
+                           "cd %s; unset TG_DATA TG_THREADS TGC_CACHE; export XDG_CACHE_HOME=%s/cache NO_COLOR=1 "
                            "tgc=" TGC_BINARY_DIR "/bin/tgc source=" TGC_SOURCE_DIR "; exec >out 2>err\n",
                            scratch->folder, scratch->folder);
 }
