@@ -26,6 +26,6 @@ Status command_run(Pipeline *p) {
     tg_push(p->arena, &words, NULL);
     fflush(NULL);
     execv(program, (char *const *)words.at);
-    tg_error(p->diags, (Loc){0}, "cannot start %s: %s", program, strerror(errno));
+    tg_error(p->diags, (Loc){0}, "cannot start %s: %s; if you remove it, it is made again", program, strerror(errno));
     return TG_IO;
 }

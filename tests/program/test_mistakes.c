@@ -144,6 +144,9 @@ static const Mistake in_files[] = {
      "CC=false XDG_CACHE_HOME=$PWD/empty $tgc compile digits.tg -o x"},
     {4, "cannot open the code generator: /nowhere/libtgc_llvm.so",
      "TGC_LIB=/nowhere XDG_CACHE_HOME=$PWD/empty $tgc compile digits.tg -o x"},
+    {4, "Exec format error; if you remove it, it is made again",
+     "export XDG_CACHE_HOME=$PWD/damaged; $tgc train line.tg --out w.run && : >$(echo damaged/tgc/*) && $tgc train "
+     "line.tg"},
     {5, "no memory left: the buffers take ", "$tgc train digits.tg --set hidden=2000000000"},
 };
 
