@@ -123,7 +123,7 @@ static LoopId float_rest(LoopKernel *k, LoopId x, LoopId y) {
     return choose(k, two(k, LOOP_and, infinite, finite), x, rest);
 }
 
-/* Has the sign of y. */
+/* Has the sign of y; a zero has the sign of x, as fmod's. */
 LoopId scalar_mod(LoopKernel *k, DType type, LoopId x, LoopId y) {
     if (!tg_is_float(type))
         return remainder_of_integers(k, type, x, y);
@@ -132,7 +132,10 @@ LoopId scalar_mod(LoopKernel *k, DType type, LoopId x, LoopId y) {
     LoopId rest = type == DT_F64 ? tg_loop_libm(k, "fmod", x, y) : float_rest(k, wide_x, wide_y);
     LoopId rest_negative = two(k, LOOP_flt, rest, zero), y_negative = two(k, LOOP_flt, wide_y, zero);
     LoopId fix = two(k, LOOP_and, two(k, LOOP_fne, rest, zero), two(k, LOOP_xor, rest_negative, y_negative));
-    return tg_loop_convert(k, LOOP_convert, choose(k, fix, two(k, LOOP_fadd, rest, wide_y), rest), type);
+    LoopId value = choose(k, fix, two(k, LOOP_fadd, rest, wide_y), rest);
+    if (type != DT_F64)
+        value = choose(k, two(k, LOOP_feq, value, zero), two(k, LOOP_fmul, wide_x, zero), value);
+    return tg_loop_convert(k, LOOP_convert, value, type);
 }
 
 LoopId scalar_maximum(LoopKernel *k, DType type, LoopId x, LoopId y) {

@@ -45,7 +45,7 @@ static double point_add(double x, double y) { return x + y; }
 static double point_sub(double x, double y) { return x - y; }
 static double point_mul(double x, double y) { return x * y; }
 static double point_div(double x, double y) { return x / y; } /* integers: toward zero, x / 0 is 0 */
-/* Has the sign of y. */
+/* Has the sign of y; a zero has the sign of x. */
 static double point_mod(double x, double y) {
     double rest = fmod(x, y);
     return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;

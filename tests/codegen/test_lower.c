@@ -72,6 +72,10 @@ static const LoweredCase POINTWISE[] = {
     {"float mod", "%a: f32[20], %b: f32[20]",
      "%1 : f32[20] = arg index=0 \"a\" %2 : f32[20] = arg index=1 \"b\" %3 : f32[20] = mod %1, %2 return y %3", 1, 1,
      0},
+    {"float mod of multiples: a zero has the dividend's sign", "",
+     "%1 : f32[6] = const values=[-4, 4, -6, 6, 0, -0] %2 : f32[6] = const values=[2, -2, -3, 3, 2, 2] %3 : f32[6] = mod %1, %2 "
+     "%4 : f32[6] = const value=1 %5 : f32[6] = div %4, %3 return y %5",
+     1, 1, 0},
     {"empty", "%a: f32[B, 0]", "%1 : f32[B, 0] = arg index=0 \"a\" %2 : f32[B, 0] = neg %1 return y %2", 3, 2, 0},
     {"one", "%a: f32", "%1 : f32 = arg index=0 \"a\" %2 : f32 = neg %1 return y %2", 1, 1, 0},
     {"no rows", "%a: f32[B, 3]", "%1 : f32[B, 3] = arg index=0 \"a\" %2 : f32[B, 3] = exp %1 return y %2", 4, 0, 0},
