@@ -275,8 +275,11 @@ static bool joins(const Lower *l, const Nest *nest, const Type *type) {
     return nest->kind == NEST_ROWS && !nest->batch_width && tg_shape_equal(full, type);
 }
 
+/* What has no elements has no loops: not even those of a row that it is made of. */
 static void add_output(Lower *l, Nests *nests, NodeId id, uint32_t buffer, Nest **of) {
     Output output = {.node = id, .buffer = buffer, .type = tg_node_type(l->graph, l->func, id)};
+    if (tg_type_extent(l, output.type) == 0)
+        return;
     Op op = (Op)tg_node(l->func, id)->op;
     Nest *nest = nest_of(l, id, of, TG_ALLOC(l->arena, bool, l->func->nodes.count));
     if (op == OP_concat) {

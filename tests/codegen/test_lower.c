@@ -77,6 +77,10 @@ static const LoweredCase POINTWISE[] = {
      "%4 : f32[6] = const value=1 %5 : f32[6] = div %4, %3 return y %5",
      1, 1, 0},
     {"empty", "%a: f32[B, 0]", "%1 : f32[B, 0] = arg index=0 \"a\" %2 : f32[B, 0] = neg %1 return y %2", 3, 2, 0},
+    {"empty rows", "%a: f32[5, 0]",
+     "%1 : f32[5, 0] = arg index=0 \"a\" %2 : f32[5] = reduce_sum %1 axes=1 %3 : f32[5, 0] = broadcast %2 dims=0 "
+     "%4 : f16[5, 0] = convert %3 return y %2 return z %4",
+     1, 1, 0},
     {"one", "%a: f32", "%1 : f32 = arg index=0 \"a\" %2 : f32 = neg %1 return y %2", 1, 1, 0},
     {"no rows", "%a: f32[B, 3]", "%1 : f32[B, 3] = arg index=0 \"a\" %2 : f32[B, 3] = exp %1 return y %2", 4, 0, 0},
 };
