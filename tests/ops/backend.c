@@ -22,11 +22,11 @@ Status backend_compile(Arena *arena, Diags *diags, const Lowered *lowered, Backe
 
 void backend_free(BackendCode *code) { code->module->jit_free(code->handle); }
 
-Status backend_open(Arena *arena, const Lowered *lowered, TgKernel **kernels, TgExec **exec) {
+Status backend_open(Arena *arena, const Lowered *lowered, TgKernel **kernels, int threads, TgExec **exec) {
     TgProgram *program = TG_ALLOC(arena, TgProgram, 1);
     *program = (TgProgram){.abi = TG_ABI_VERSION, .kernel_count = lowered->kernels.count, .kernels = kernels};
     ExecOptions options = {
-        .host = tg_host(), .threads = 1, .library_directory = tg_library_directory(arena), .poison = true};
+        .host = tg_host(), .threads = threads, .library_directory = tg_library_directory(arena), .poison = true};
     const char *why = NULL;
     Status status = tg_exec_open(&options, arena, program, lowered->plan, exec, &why);
     if (status != TG_OK)

@@ -16,8 +16,8 @@ TG_CHECKED Status backend_lower(Arena *arena, Diags *diags, Graph *graph, Lowere
 TG_CHECKED Status backend_compile(Arena *arena, Diags *diags, const Lowered *lowered, BackendCode *code);
 void backend_free(BackendCode *code);
 
-/* A poisoned arena, one thread. `kernels` are those of `lowered`. */
-TG_CHECKED Status backend_open(Arena *arena, const Lowered *lowered, TgKernel **kernels, TgExec **exec);
+/* A poisoned arena. `kernels` are those of `lowered`. */
+TG_CHECKED Status backend_open(Arena *arena, const Lowered *lowered, TgKernel **kernels, int threads, TgExec **exec);
 /* The export's function that takes `micro` rows. */
 const PlanFunc *backend_export(const TgPlan *plan);
 /* The first `count` elements of a buffer; the others become 0. */

@@ -30,7 +30,11 @@ static uint64_t next_random(Gen *g) {
 
 int64_t gen_below(Gen *g, int64_t limit) { return (int64_t)(next_random(g) % (uint64_t)limit); }
 
+bool gen_run(Gen *g) { return rules[g->op](g); }
+
 int64_t gen_size(Gen *g, bool empty) {
+    if (g->host)
+        return g->host->size(g, empty);
     static const int64_t sizes[] = {3, 5, 7, 2, 17};
     if (g->flavour == FLAVOUR_ZERO && empty && gen_below(g, 3) == 0)
         return 0;
@@ -40,6 +44,8 @@ int64_t gen_size(Gen *g, bool empty) {
 }
 
 Type gen_shape(Gen *g, DType dtype, int low, int high) {
+    if (g->host)
+        return g->host->shape(g, dtype, low, high);
     Type type = {.dtype = dtype, .rank = (uint8_t)(low + gen_below(g, high - low + 1))};
     if (g->flavour == FLAVOUR_BATCH && type.rank == 0)
         type.rank = 1;
@@ -91,16 +97,22 @@ static void fill_integers(Gen *g, DType dtype, Tensor *tensor, Values values) {
     }
 }
 
+void gen_fill(Gen *g, DType dtype, Tensor *tensor, Values values) {
+    if (tg_is_float(dtype))
+        fill_floats(g, tensor, values);
+    else
+        fill_integers(g, dtype, tensor, values);
+    for (int64_t i = 0; i < tensor->count; i++)
+        tensor->at[i] = tg_round_to(dtype, tensor->at[i]);
+}
+
 NodeId gen_operand(Gen *g, const Type *type, Values values) {
+    if (g->host)
+        return g->host->operand(g, type, values);
     TypeId id = tg_type(&g->b.graph->types, type);
     int64_t count = tg_type_count(type, g->result->rows);
     Tensor tensor = {id, count, TG_ALLOC(g->arena, double, count + 1)};
-    if (tg_is_float(type->dtype))
-        fill_floats(g, &tensor, values);
-    else
-        fill_integers(g, type->dtype, &tensor, values);
-    for (int64_t i = 0; i < count; i++)
-        tensor.at[i] = tg_round_to(type->dtype, tensor.at[i]);
+    gen_fill(g, type->dtype, &tensor, values);
     uint32_t index = g->result->arg_count++;
     g->result->args[index] = tensor;
     return tg_arg(&g->b, index, tg_arena_printf(g->arena, "x%u", index), id);
@@ -113,7 +125,8 @@ bool gen_finish(Gen *g, const Attr *attr, const NodeId *operands, uint32_t count
     if (!tg_infer(g->b.graph, g->b.func, g->op, attr ? attr : &none, operands, count, type, &why))
         return false;
     g->result->node = tg_build(&g->b, g->op, attr ? attr : &none, operands, count, type);
-    tg_result_value(&g->b, "value", g->result->node);
+    if (!g->host)
+        tg_result_value(&g->b, "value", g->result->node);
     return g->result->node != 0 && !g->b.error;
 }
 
@@ -127,7 +140,7 @@ bool tg_op_case(Arena *arena, Op op, DType dtype, uint64_t seed, OpCase *result)
     g.b = tg_builder(result->graph, result->func, false);
     if (g.flavour == FLAVOUR_BATCH)
         result->rows = 1 + gen_below(&g, 5);
-    return rules[op](&g);
+    return gen_run(&g);
 }
 
 bool gen_none(Gen *g) {

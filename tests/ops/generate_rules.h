@@ -14,7 +14,15 @@ typedef enum Values {
     VALUES_INDEX,    /* integers in [0, Gen.index_limit) */
 } Values;
 
-typedef struct Gen {
+/* What chooses sizes, shapes and operands in place of the rules' own choice: tests/random, which has values to take them from. */
+typedef struct Gen Gen;
+typedef struct GenHost {
+    int64_t (*size)(Gen *g, bool empty);
+    Type (*shape)(Gen *g, DType dtype, int low, int high);
+    NodeId (*operand)(Gen *g, const Type *type, Values values);
+} GenHost;
+
+struct Gen {
     Arena *arena;
     Builder b;
     Op op;
@@ -23,12 +31,15 @@ typedef struct Gen {
     uint64_t random;
     int64_t index_limit;
     OpCase *result;
-} Gen;
+    const GenHost *host; /* NULL: a case of one operation */
+};
 
 #define OP(name, min, max, levels, attrs, shape, eval, grad, cast, axes, fuse, cost, emit, gen) bool gen_##gen(Gen *g);
 #include "ir/ops.def"
 #undef OP
 
+/* Runs the rule of g->op. */
+bool gen_run(Gen *g);
 /* In [0, limit). */
 int64_t gen_below(Gen *g, int64_t limit);
 /* A size of the flavour, at least 1 where `empty` is not allowed. */
@@ -39,6 +50,8 @@ Type gen_shape(Gen *g, DType dtype, int low, int high);
 int gen_plain_axis(Gen *g, const Type *type);
 /* A new argument. */
 NodeId gen_operand(Gen *g, const Type *type, Values values);
+/* Fills in a tensor of `type`, rounded to it. */
+void gen_fill(Gen *g, DType dtype, Tensor *tensor, Values values);
 /* Builds the operation; false where its shape rule refuses the type. `wanted` may be NULL. */
 bool gen_finish(Gen *g, const Attr *attr, const NodeId *operands, uint32_t count, const Type *wanted);
 

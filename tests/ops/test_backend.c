@@ -151,7 +151,7 @@ static void run_trial(Trials *t, const Trial *trial) {
     if (!batch_is_major(trial) && trial->c.rows != plan->micro)
         return;
     TgExec *exec;
-    CU_ASSERT_EQUAL_FATAL(backend_open(&t->arena, &trial->lowered, t->code.kernels + trial->first_kernel, &exec), TG_OK);
+    CU_ASSERT_EQUAL_FATAL(backend_open(&t->arena, &trial->lowered, t->code.kernels + trial->first_kernel, 1, &exec), TG_OK);
     const PlanFunc *func = backend_export(plan);
     fill(exec, plan, func, &trial->c);
     tg_exec_scalars(exec)->rows = trial->c.rows;

@@ -93,7 +93,7 @@ static void run_kernels(Case *c, const Graph *graph, const Func *func, Diags *di
     TgExec *exec;
     CU_ASSERT_EQUAL_FATAL(backend_lower(c->arena, diags, exported(c, graph, func, diags), &lowered), TG_OK);
     CU_ASSERT_EQUAL_FATAL(backend_compile(c->arena, diags, &lowered, &code), TG_OK);
-    CU_ASSERT_EQUAL_FATAL(backend_open(c->arena, &lowered, code.kernels, &exec), TG_OK);
+    CU_ASSERT_EQUAL_FATAL(backend_open(c->arena, &lowered, code.kernels, 1, &exec), TG_OK);
     const TgPlan *plan = lowered.plan;
     const PlanFunc *run = backend_export(plan);
     for (uint32_t i = 0; i < plan->buffer_count; i++)

@@ -1,0 +1,115 @@
+#include "near.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { MOST_OPERANDS = 8 };
+
+/* Where the CPU rounds otherwise than the evaluator. */
+typedef enum Rounding {
+    ROUND_same,  /* nowhere: equal bits */
+    ROUND_maths, /* a function: some ulp */
+    ROUND_sum,   /* a sum in another order: ulp of the sum of magnitudes */
+    ROUND_each,  /* the same, and every step rounds to the result's type */
+} Rounding;
+
+static const uint8_t rounding[OP_COUNT] = {
+    [OP_exp] = ROUND_maths,   [OP_expm1] = ROUND_maths,   [OP_log] = ROUND_maths,        [OP_log1p] = ROUND_maths,
+    [OP_rsqrt] = ROUND_maths, [OP_sin] = ROUND_maths,     [OP_cos] = ROUND_maths,        [OP_tanh] = ROUND_maths,
+    [OP_erf] = ROUND_maths,   [OP_sigmoid] = ROUND_maths, [OP_pow] = ROUND_maths,        [OP_reduce_sum] = ROUND_sum,
+    [OP_cumsum] = ROUND_sum,  [OP_dot] = ROUND_sum,       [OP_scatter_add] = ROUND_each,
+};
+
+typedef struct FloatInfo {
+    double ulp, least, most; /* least: the smallest normal number */
+} FloatInfo;
+
+static FloatInfo info_of(DType dtype) {
+    switch (dtype) {
+    case DT_F64:
+        return (FloatInfo){DBL_EPSILON, DBL_MIN, DBL_MAX};
+    case DT_F16:
+        return (FloatInfo){0x1p-10, 0x1p-14, 65504};
+    case DT_BF16:
+        return (FloatInfo){0x1p-7, 0x1p-126, 0x1.fep127};
+    default:
+        return (FloatInfo){FLT_EPSILON, FLT_MIN, FLT_MAX};
+    }
+}
+
+bool tg_same_value(double a, double b) { return a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b); }
+
+/* Overflow near the edge of the type is a matter of rounding. */
+static bool within(double got, double wanted, double tolerance, double most) {
+    if (isnan(got) || isnan(wanted))
+        return isnan(got) && isnan(wanted);
+    if (isinf(wanted))
+        return got == wanted || (signbit(got) == signbit(wanted) && fabs(got) >= 0.99 * most);
+    if (isinf(got))
+        return signbit(got) == signbit(wanted) && fabs(wanted) + tolerance >= 0.99 * most;
+    return fabs(got - wanted) <= tolerance;
+}
+
+/* The sums over the operands' magnitudes. */
+static Tensor magnitudes(EvalState *state, const Graph *graph, const Func *func, NodeId id, const Tensor *operands) {
+    Tensor positive[MOST_OPERANDS], sum = {0};
+    const Node *node = tg_node(func, id);
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        positive[i] = operands[i];
+        positive[i].at = TG_ALLOC(state->arena, double, operands[i].count + 1);
+        for (int64_t k = 0; k < operands[i].count; k++)
+            positive[i].at[k] = fabs(operands[i].at[k]);
+    }
+    EvalState real = *state;
+    real.mode = EVAL_REAL;
+    if (tg_eval_node(&real, graph, func, id, positive, &sum) != TG_OK)
+        sum.count = 0;
+    return sum;
+}
+
+/* Equal terms, added one after the other, round all in one direction: a library's dot may. */
+static double sum_ulps(EvalState *state, const Graph *graph, const Func *func, const Node *node) {
+    double terms = 1;
+    if (node->op == OP_dot) {
+        const Type *type = tg_node_type(graph, func, tg_operand(func, node, 0));
+        Ints axes = node->attr->list[2];
+        for (uint32_t i = 0; i < axes.count; i++)
+            terms *= (double)type->dims[axes.at[i]].size * (double)(type->dims[axes.at[i]].batch ? state->rows : 1);
+    }
+    return 32 + terms / 2;
+}
+
+static double tolerance_at(Rounding rule, double ulps, DType in, DType out, double wanted, double magnitude) {
+    FloatInfo to = info_of(out), sum = info_of(in == DT_F64 ? DT_F64 : DT_F32);
+    if (rule == ROUND_maths) /* f64 has functions of its own, whose bound is 1e-12 */
+        return (out == DT_F64 ? 1e-12 : (out == DT_F32 ? 5 : 2) * to.ulp) * fabs(wanted) + to.least;
+    return (rule == ROUND_each ? 8 * to.ulp : ulps * sum.ulp) * magnitude + 2 * to.ulp * fabs(wanted) + 4 * to.least;
+}
+
+int64_t tg_first_wrong(EvalState *state, const Graph *graph, const Func *func, NodeId id, const Tensor *operands,
+                       const Tensor *got, double *wanted) {
+    const Node *node = tg_node(func, id);
+    Tensor exact, size = {0};
+    DType out = tg_node_type(graph, func, id)->dtype, in = out;
+    if (node->operand_count)
+        in = tg_node_type(graph, func, tg_operand(func, node, 0))->dtype;
+    Rounding rule = tg_is_float(out) ? (Rounding)rounding[node->op] : ROUND_same;
+    if (tg_eval_node(state, graph, func, id, operands, &exact) != TG_OK || exact.count != got->count)
+        return 0;
+    bool sums = rule == ROUND_sum || rule == ROUND_each;
+    if (sums)
+        size = magnitudes(state, graph, func, id, operands);
+    double ulps = sum_ulps(state, graph, func, node);
+    double most = info_of(out).most, sum_most = rule == ROUND_each ? most : in == DT_F64 ? DBL_MAX : FLT_MAX;
+    for (int64_t i = 0; i < exact.count; i++) {
+        *wanted = exact.at[i];
+        double magnitude = sums ? size.at[i] : 0;
+        bool good = tg_same_value(got->at[i], *wanted);
+        if (!good && rule != ROUND_same) /* a sum whose parts overflow has no one value */
+            good = magnitude > sum_most / 4 ||
+                   within(got->at[i], *wanted, tolerance_at(rule, ulps, in, out, *wanted, magnitude), most);
+        if (!good)
+            return i;
+    }
+    return -1;
+}
