@@ -153,13 +153,13 @@ StepEnd tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place) {
 static void evaluate(Loop *loop, LoopSet *set) {
     Batch all = {.set = set->data, .records = set->data->records, .count = set->data->count};
     int64_t capacity = set->micro.func->capacity;
-    int64_t micros = (all.count + capacity - 1) / capacity;
-    if (micros < loop->lanes)
-        micros = loop->lanes;
+    int64_t micros = (all.count + capacity - 1) / capacity, lanes = loop->plan->lanes;
+    if (micros < lanes) /* every lane is begun: eval.fields reads all */
+        micros = lanes;
     *loop->records = (double)all.count;
     tg_exec_compute_scalars(loop->exec);
     for (int64_t m = 0; m < micros; m++)
-        run_micro(loop, &set->micro, &all, m, m % loop->lanes, m < loop->lanes);
+        run_micro(loop, &set->micro, &all, m, m % lanes, m < lanes);
     const PlanFunc *after = tg_plan_func(loop->plan, PLAN_EVAL_FIELDS, NULL);
     if (after != NULL)
         tg_exec_run(loop->exec, after, 0);
