@@ -147,7 +147,8 @@ static const Mistake in_files[] = {
     {4, "Exec format error; if you remove it, it is made again",
      "export XDG_CACHE_HOME=$PWD/damaged; $tgc train line.tg --out w.run && : >$(echo damaged/tgc/*) && $tgc train "
      "line.tg"},
-    {5, "no memory left: the buffers take ", "$tgc train gpt.tg --set V=2000000000 --set C=100000"},
+    {5, "no memory left: the buffers take ",
+     "ASAN_OPTIONS=$ASAN_OPTIONS:allocator_may_return_null=1 $tgc train gpt.tg --set V=2000000000 --set C=100000"},
 };
 
 static const Mistake in_resuming[] = {
