@@ -290,9 +290,29 @@ static NodeId from_values(Growth *w, const Type *type) {
     return x;
 }
 
+static void any_perm(Growth *w, int rank, int64_t *perm) {
+    for (int i = 0; i < rank; i++) {
+        int k = (int)gen_below(&w->g, i + 1);
+        perm[i] = perm[k];
+        perm[k] = i;
+    }
+}
+
+/* The transpose of a value. */
+static NodeId transposed(Growth *w, const Type *type) {
+    int64_t perm[TG_MAX_RANK];
+    Type from = *type;
+    any_perm(w, type->rank, perm);
+    for (int i = 0; i < type->rank; i++)
+        from.dims[perm[i]] = type->dims[i];
+    NodeId x = from_values(w, &from);
+    return tg_transpose(&w->g.b, x ? x : add_leaf(w, &from, VALUES_ANY), perm, type->rank);
+}
+
 static NodeId grown_operand(Gen *g, const Type *type, Values values) {
     Growth *w = (Growth *)g;
-    NodeId x = from_values(w, type);
+    bool turned = type->rank > 1 && values != VALUES_INDEX && chance(w, g->op == OP_dot ? 50 : 5);
+    NodeId x = turned ? transposed(w, type) : from_values(w, type);
     return x ? fitting(w, x, values) : add_leaf(w, type, values);
 }
 
@@ -309,6 +329,21 @@ static Op any_op(Growth *w) {
         if (tg_op_has_case(op) && !refused)
             return op;
     }
+}
+
+/* The result of a dot, its free axes of the second operand first, or in any order. */
+static void turn_dot(Growth *w) {
+    NodeId id = w->r->func->nodes.count - 1;
+    const Type *type = type_of(w, id);
+    int64_t perm[TG_MAX_RANK], rank = type->rank;
+    const Node *node = tg_node(w->r->func, id);
+    int64_t batch = node->attr->list[0].count, contract = node->attr->list[2].count;
+    int64_t left = type_of(w, tg_operand(w->r->func, node, 0))->rank - batch - contract, right = rank - batch - left;
+    any_perm(w, (int)rank, perm);
+    if (chance(w, 60))
+        for (int64_t i = 0; i < rank; i++)
+            perm[i] = i < batch ? i : i < batch + right ? i + left : i - right;
+    tg_transpose(&w->g.b, id, perm, (uint32_t)rank);
 }
 
 typedef struct Mark {
@@ -336,7 +371,10 @@ static bool grow(Growth *w) {
     w->g.op = any_op(w);
     w->g.dtype = chance(w, 65) ? w->dtype : (DType)gen_below(&w->g, DT_COUNT);
     w->ignored = (OpCase){.rows = w->r->rows};
-    if (gen_run(&w->g) && evaluate(w)) {
+    bool made = gen_run(&w->g);
+    if (made && w->g.op == OP_dot && chance(w, 40))
+        turn_dot(w);
+    if (made && evaluate(w)) {
         w->attention |= w->g.op == OP_attention;
         return true;
     }
@@ -344,12 +382,30 @@ static bool grow(Growth *w) {
     return false;
 }
 
-/* New values for half of the buffers: the function reads the old ones to its end. */
+/* `x` and the buffer's old value, which is read element by element or all for each. */
+static NodeId with_old(Growth *w, uint32_t buffer, NodeId x) {
+    Type type = *type_of(w, x);
+    int64_t axes[] = {0}, count = type.rank ? 1 : 0;
+    NodeId old = tg_load(&w->g.b, buffer);
+    if (type.dtype == DT_BOOL)
+        return tg_binary(&w->g.b, OP_ne, x, old);
+    if (count && type.dims[0].size && chance(w, 70)) {
+        Type line = type;
+        line.dims[0].size = 1;
+        old = chance(w, 70) ? by_slice(w, old, &line) : tg_reduce(&w->g.b, OP_reduce_max, old, axes, 1, 1);
+        old = by_broadcast(w, old, &type);
+    }
+    return old ? tg_binary(&w->g.b, OP_maximum, x, old) : x;
+}
+
+/* New values for most buffers: the function reads the old ones to its end. */
 static void add_stores(Growth *w) {
     for (uint32_t i = 0; i < graph_of(w)->buffers.count; i++) {
         Mark mark = mark_of(w);
         Type type = *tg_type_of(&graph_of(w)->types, graph_of(w)->buffers.at[i].type);
-        NodeId x = chance(w, 50) ? from_values(w, &type) : 0;
+        NodeId x = chance(w, 70) ? from_values(w, &type) : 0;
+        if (x && chance(w, 60))
+            x = with_old(w, i, x);
         if (x && evaluate(w))
             tg_result_store(&w->g.b, i, x);
         else

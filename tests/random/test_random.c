@@ -443,6 +443,7 @@ static void test_graphs(void) {
             fprintf(stderr, "\r%llu of %llu executions", (unsigned long long)total.executions,
                     (unsigned long long)wanted);
     }
+    CU_ASSERT(total.executions >= wanted);
     printf("%llu graphs, %llu executions, %llu on the CPU ", (unsigned long long)total.graphs,
            (unsigned long long)total.executions, (unsigned long long)total.cpu);
 }
