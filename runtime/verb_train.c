@@ -69,6 +69,9 @@ static Status finish(Training *training, json_t *result) {
 }
 
 Status tg_verb_train(Session *session) {
+    const Options *options = session->options;
+    if (options->value[OPT_TRACE] != NULL && options->value[OPT_JSON] == NULL)
+        return tg_session_fail(session, TG_USAGE, "--trace puts the fields of every step into the JSON document: give --json too");
     Training *training = TG_ALLOC(session->arena, Training, 1);
     training->session = session;
     TG_TRY(tg_training_open(training));

@@ -110,6 +110,7 @@ static const Mistake in_options[] = {
     {2, "'hidden' needs recompiling: tgc compile --set hidden=64 digits.tg", "./digits train --set hidden=64"},
     {2, "epochs: '99999999999999999999' is not a whole number of 1 or more",
      "./digits train --epochs 99999999999999999999"},
+    {2, "--trace puts the fields of every step into the JSON document: give --json too", "./digits train --trace"},
     {2, "--threads: 2000 are too many, 1024 are the most", "./digits train --threads 2000"},
     {2, "TG_THREADS=zero is not a number of threads (1 to 1024)", "TG_THREADS=zero ./digits train"},
     {2, "--out wants a value: --out PATH", "./digits train --out ''"},
