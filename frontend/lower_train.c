@@ -483,9 +483,23 @@ static bool update_average(Lower *l, const Instance *instance, uint32_t param, c
     return update_one(l, instance, average, lower_read_buffer(l, param, at->loc), at);
 }
 
+/* Says so when training changes nothing. */
+static void warn_untrained(Lower *l, const Ast *optimizer) {
+    uint32_t frozen = 0;
+    for (uint32_t i = 0; i < l->graph->buffers.count; i++) {
+        const Buffer *buffer = &l->graph->buffers.at[i];
+        if (buffer->class == BUFFER_PARAM && !buffer->frozen)
+            return;
+        frozen += buffer->class == BUFFER_PARAM;
+    }
+    lower_warn(l, WARN_untrained, optimizer->loc, "nothing is trained: %s",
+               frozen ? "every parameter is frozen" : "the model has no parameter");
+}
+
 bool lower_update(Lower *l, const Ast *optimizer, const Ast *average) {
     FuncState *state = lower_func_begin(l, FUNC_UPDATE, "update", true, false);
     uint32_t count = l->graph->buffers.count;
+    warn_untrained(l, optimizer);
     bool ok = for_parameters(l, optimizer, count, "AdamW(lr = 1e-3)", update_parameter) &&
               (!average || for_parameters(l, average, count, "ema(0.999)", update_average)) && store_states(l, true);
     return lower_func_end(l, state) && ok;

@@ -37,6 +37,7 @@ typedef enum Severity { SEV_NOTE, SEV_REMARK, SEV_WARNING, SEV_ERROR } Severity;
     X(broadcast, true, "a result has one named dimension twice, as [B] + [B, 1] gives [B, B]; often a lost axis.")        \
     X(shadow, true, "a name hides an argument or a file-level name that was meant.")                                      \
     X(unused, true, "a value, an argument or a binding is never read.")                                                   \
+    X(untrained, true, "the optimizer has no parameter to update: there is none, or all are frozen.")                     \
     X(batch_coupled, true, "rows depend on a sum over the batch that depends on parameters; micro-batches can't be split.")
 
 typedef enum Warning {
