@@ -49,7 +49,7 @@ DnnChoice tg_dnn_variant(const PlanDot *dot) {
         choice.variant = DNN_PLAIN;
     if (!is_dense(dot->m, k, dot->a_m, dot->a_k) || !is_dense(k, dot->n, dot->b_k, dot->b_n))
         return choice;
-    /* The library's matmul takes a hundred times as long, and its gemm's bits depend on the number of rows. */
+    /* The library's matmul takes tens of times as long, and its gemm's bits depend on the number of rows. */
     if (dot->n == 1 && dot->dtype == DT_F32 && dot->out_dtype == DT_F32 && dot->a_k == 1)
         choice.variant = DNN_COLUMN;
     Layout layout = layout_of(dot, k);
