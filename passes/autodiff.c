@@ -119,13 +119,10 @@ Status run_autodiff(PassContext *context, const Graph *in, Graph **out) {
     *out = tg_graph_like(context->arena, in, LEVEL_MODEL);
     for (uint32_t f = 0; f < in->funcs.count; f++) {
         const Func *from = in->funcs.at[f];
-        if (from->kind == FUNC_OBJECTIVE) {
+        if (from->kind == FUNC_OBJECTIVE)
             TG_TRY(differentiate(context, in, from, *out));
-            continue;
-        }
-        Builder b = tg_builder(*out, tg_func_new(*out, from->kind, from->name), context->fold);
-        tg_copy_func(context->arena, &b, in, from);
-        TG_TRY(tg_builder_status(&b, context->diags));
+        else
+            TG_TRY(tg_copy_replacing(context, in, from, *out, NULL, NULL));
     }
     return TG_OK;
 }

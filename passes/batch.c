@@ -430,25 +430,9 @@ static Status cut_evaluation(PassContext *context, Hoist *hoist, const Graph *in
 
 /* init and exports: as they are, with their scalars hoisted. */
 static Status copy_whole(PassContext *context, Hoist *hoist, const Graph *in, Graph *out, const Func *from) {
-    Builder b = tg_builder(out, tg_func_new(out, from->kind, from->name), context->fold);
-    b.func->args = from->args;
     Cut c = {.context = context, .in = in, .out = out, .from = from};
     c.hoisted = tg_hoist_func(hoist, in, from);
-    Copy copy = tg_copy(context->arena, &b, in, from);
-    copy.replace = replace_after;
-    copy.context = &c;
-    for (uint32_t i = 0; i < from->results.count; i++)
-        tg_copy_need(&copy, from->results.at[i].node);
-    tg_copy_run(&copy);
-    tg_copy_results(&copy);
-    return tg_builder_status(&b, context->diags);
-}
-
-/* The monitor keeps its arithmetic: it reads what validation gives, not what each step's scalars are. */
-static Status copy_monitor(PassContext *context, const Graph *in, Graph *out, const Func *from) {
-    Builder b = tg_builder(out, tg_func_new(out, from->kind, from->name), context->fold);
-    tg_copy_func(context->arena, &b, in, from);
-    return tg_builder_status(&b, context->diags);
+    return tg_copy_replacing(context, in, from, out, replace_after, &c);
 }
 
 Status run_batch(PassContext *context, const Graph *in, Graph **out) {
@@ -462,7 +446,9 @@ Status run_batch(PassContext *context, const Graph *in, Graph **out) {
         case FUNC_OBJECTIVE: TG_TRY(cut_training(context, &hoist, in, *out, from)); break;
         case FUNC_OBJECTIVE_EVAL: TG_TRY(cut_evaluation(context, &hoist, in, *out, from)); break;
         case FUNC_UPDATE: break; /* in the tail */
-        case FUNC_MONITOR: TG_TRY(copy_monitor(context, in, *out, from)); break;
+        case FUNC_MONITOR: /* it reads what validation gives, not what each step's scalars are: nothing is hoisted */
+            TG_TRY(tg_copy_replacing(context, in, from, *out, NULL, NULL));
+            break;
         default: TG_TRY(copy_whole(context, &hoist, in, *out, from)); break;
         }
     }

@@ -12,12 +12,7 @@ Copy tg_copy(Arena *arena, Builder *b, const Graph *graph, const Func *from) {
 
 void tg_copy_need(Copy *copy, NodeId id) { copy->needed[id] = true; }
 
-void tg_copy_operands(const Copy *copy, const Node *node, NodeId *out) {
-    for (uint32_t i = 0; i < node->operand_count; i++)
-        out[i] = copy->map[tg_operand(copy->from, node, i)];
-}
-
-void tg_copy_run(Copy *copy) {
+void tg_copy_mark(Copy *copy) {
     const Func *from = copy->from;
     for (NodeId id = from->nodes.count - 1; id > 0; id--) {
         const Node *node = tg_node(from, id);
@@ -25,6 +20,11 @@ void tg_copy_run(Copy *copy) {
             for (uint32_t i = 0; i < node->operand_count; i++)
                 copy->needed[tg_operand(from, node, i)] = true;
     }
+}
+
+void tg_copy_run(Copy *copy) {
+    const Func *from = copy->from;
+    tg_copy_mark(copy);
     Vec(NodeId) operands = {0};
     for (NodeId id = 1; id < from->nodes.count; id++) {
         if (!copy->needed[id] || copy->map[id] != 0)

@@ -20,18 +20,17 @@ struct Copy {
 Copy tg_copy(Arena *arena, Builder *b, const Graph *graph, const Func *from);
 /* Asks for node `id`. */
 void tg_copy_need(Copy *copy, NodeId id);
-/* Copies what the nodes asked for depend on, in order. */
+/* Asks for all that the nodes asked for depend on. */
+void tg_copy_mark(Copy *copy);
+/* The same, and copies it in order. */
 void tg_copy_run(Copy *copy);
 /* The same results over the copies; asks for nothing: run before. */
 void tg_copy_results(Copy *copy);
 /* All of a function: what its results need. */
 void tg_copy_func(Arena *arena, Builder *b, const Graph *graph, const Func *from);
 
-/* A pass over one function that replaces single nodes: adds to `out` the copy of `from`, with `replace` as in Copy. */
+/* A pass over one function that replaces single nodes, or none (`replace` NULL): adds to `out` the copy of `from`. */
 TG_CHECKED Status tg_copy_replacing(PassContext *context, const Graph *graph, const Func *from, Graph *out,
                                     NodeId (*replace)(void *, const Copy *, NodeId, const NodeId *), void *replace_context);
-
-/* The node's operands in the copy. `out` has room for operand_count. */
-void tg_copy_operands(const Copy *copy, const Node *node, NodeId *out);
 
 #endif

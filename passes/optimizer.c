@@ -132,9 +132,7 @@ static Status gate_update(PassContext *context, const Graph *in, const Func *fro
     Copy copy = tg_copy(context->arena, &b, in, from);
     for (uint32_t i = 0; i < from->results.count; i++)
         tg_copy_need(&copy, from->results.at[i].node);
-    for (NodeId id = from->nodes.count - 1; id > 0; id--)
-        for (uint32_t i = 0; copy.needed[id] && i < tg_node(from, id)->operand_count; i++)
-            tg_copy_need(&copy, tg_operand(from, tg_node(from, id), i));
+    tg_copy_mark(&copy);
     NodeId finite = gradients(&g, &copy);
     tg_copy_run(&copy);
     NodeId gate = open_gate(&g, in, finite);
@@ -152,13 +150,10 @@ Status run_optimizer(PassContext *context, const Graph *in, Graph **out) {
     *out = tg_graph_like(context->arena, in, LEVEL_MODEL);
     for (uint32_t f = 0; f < in->funcs.count; f++) {
         const Func *from = in->funcs.at[f];
-        if (from->kind == FUNC_UPDATE) {
+        if (from->kind == FUNC_UPDATE)
             TG_TRY(gate_update(context, in, from, *out));
-            continue;
-        }
-        Builder b = tg_builder(*out, tg_func_new(*out, from->kind, from->name), context->fold);
-        tg_copy_func(context->arena, &b, in, from);
-        TG_TRY(tg_builder_status(&b, context->diags));
+        else
+            TG_TRY(tg_copy_replacing(context, in, from, *out, NULL, NULL));
     }
     return TG_OK;
 }

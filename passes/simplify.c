@@ -5,16 +5,8 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-typedef struct Rewriter {
-    PassContext *context;
-    Copy copy;
-    Arena *arena;
-} Rewriter;
-
 /* The copy of a rewritten node, or 0: no rule fires. `operands` are already copies in b->func. */
-typedef NodeId Rewrite(Rewriter *r, const Node *node, const NodeId *operands);
-
-static const Node *made(const Rewriter *r, NodeId id) { return tg_node(r->copy.b->func, id); }
+typedef NodeId Rewrite(PassContext *context, Builder *b, const Node *node, const NodeId *operands);
 
 static bool contains(Ints list, int64_t value) {
     for (uint32_t i = 0; i < list.count; i++)
@@ -43,24 +35,24 @@ static bool free_axes_ascend(Ints perm, Ints batch, Ints contract) {
     return true;
 }
 
-static NodeId dot_of_transpose(Rewriter *r, const Node *node, const NodeId *operands) {
+static NodeId dot_of_transpose(PassContext *context, Builder *b, const Node *node, const NodeId *operands) {
     Attr attr = *node->attr;
     NodeId inputs[3] = {operands[0], operands[1], node->operand_count == 3 ? operands[2] : 0};
     bool fired = false;
     for (int side = 0; side < 2; side++) {
-        const Node *input = made(r, inputs[side]);
+        const Node *input = tg_node(b->func, inputs[side]);
         if (input->op != OP_transpose)
             continue;
         Ints perm = input->attr->list[0];
         Ints *batch = &attr.list[side], *contract = &attr.list[2 + side];
-        if (!free_axes_ascend(perm, *batch, *contract) || !tg_rewrite(r->context, "dot_of_transpose", node->locs))
+        if (!free_axes_ascend(perm, *batch, *contract) || !tg_rewrite(context, "dot_of_transpose", node->locs))
             continue;
-        *batch = mapped(r->arena, *batch, perm);
-        *contract = mapped(r->arena, *contract, perm);
-        inputs[side] = tg_operand(r->copy.b->func, input, 0);
+        *batch = mapped(context->arena, *batch, perm);
+        *contract = mapped(context->arena, *contract, perm);
+        inputs[side] = tg_operand(b->func, input, 0);
         fired = true;
     }
-    return fired ? tg_build(r->copy.b, OP_dot, &attr, inputs, node->operand_count, node->type) : 0;
+    return fired ? tg_build(b, OP_dot, &attr, inputs, node->operand_count, node->type) : 0;
 }
 
 /* perm keeps the batch axes in front and swaps the two blocks of free axes behind them. */
@@ -73,26 +65,26 @@ static bool swaps_free_blocks(Ints perm, uint32_t batch, uint32_t free_x, uint32
     return true;
 }
 
-static NodeId transpose_of_dot(Rewriter *r, const Node *node, const NodeId *operands) {
-    const Node *dot = made(r, operands[0]);
+static NodeId transpose_of_dot(PassContext *context, Builder *b, const Node *node, const NodeId *operands) {
+    const Node *dot = tg_node(b->func, operands[0]);
     if (dot->op != OP_dot || dot->operand_count != 2)
         return 0;
-    const Func *func = r->copy.b->func;
-    const Graph *graph = r->copy.b->graph;
+    const Func *func = b->func;
+    const Graph *graph = b->graph;
     NodeId x = tg_operand(func, dot, 0), y = tg_operand(func, dot, 1);
     const Attr *old = dot->attr;
     uint32_t batch = old->list[0].count, contract = old->list[2].count;
     uint32_t free_x = tg_node_type(graph, func, x)->rank - batch - contract;
     uint32_t free_y = tg_node_type(graph, func, y)->rank - batch - contract;
     if (!swaps_free_blocks(node->attr->list[0], batch, free_x, free_y) ||
-        !tg_rewrite(r->context, "transpose_of_dot", node->locs))
+        !tg_rewrite(context, "transpose_of_dot", node->locs))
         return 0;
     Attr attr = *old;
     attr.list[0] = old->list[1];
     attr.list[1] = old->list[0];
     attr.list[2] = old->list[3];
     attr.list[3] = old->list[2];
-    return tg_build(r->copy.b, OP_dot, &attr, (NodeId[]){y, x}, 2, node->type);
+    return tg_build(b, OP_dot, &attr, (NodeId[]){y, x}, 2, node->type);
 }
 
 static Rewrite *rule_of(uint16_t op) {
@@ -103,32 +95,31 @@ static Rewrite *rule_of(uint16_t op) {
     }
 }
 
-static Status simplify_func(PassContext *context, const Graph *in, const Func *from, Graph *out) {
-    Func *func = tg_func_new(out, from->kind, from->name);
-    func->args = from->args;
-    Builder b = tg_builder(out, func, context->fold);
-    Rewriter r = {.context = context, .copy = tg_copy(context->arena, &b, in, from), .arena = context->arena};
-    for (uint32_t i = 0; i < from->results.count; i++)
-        tg_copy_need(&r.copy, from->results.at[i].node);
-    for (NodeId id = from->nodes.count - 1; id > 0; id--)
-        if (r.copy.needed[id])
-            for (uint32_t i = 0; i < tg_node(from, id)->operand_count; i++)
-                tg_copy_need(&r.copy, tg_operand(from, tg_node(from, id), i));
-    NodeId *operands = TG_ALLOC(context->arena, NodeId, from->operands.count + 1);
+static NodeId simplified(void *pass_context, const Copy *copy, NodeId id, const NodeId *operands) {
+    PassContext *context = pass_context;
+    const Node *node = tg_node(copy->from, id);
+    Rewrite *rule = context->fold ? rule_of(node->op) : NULL;
+    return rule ? rule(context, copy->b, node, operands) : 0;
+}
+
+static uint64_t dead_nodes(const Copy *copy) {
     uint64_t dead = 0;
-    for (NodeId id = 1; id < from->nodes.count; id++) {
-        dead += !r.copy.needed[id];
-        if (!r.copy.needed[id])
-            continue;
-        const Node *node = tg_node(from, id);
-        tg_copy_operands(&r.copy, node, operands);
-        Rewrite *rule = context->fold ? rule_of(node->op) : NULL;
-        b.locs = node->locs;
-        NodeId rewritten = rule ? rule(&r, node, operands) : 0;
-        r.copy.map[id] = rewritten ? rewritten : tg_build_like(&b, in, from, id, operands);
-    }
-    tg_copy_results(&r.copy);
-    tg_counted(context, "dead", dead);
+    for (NodeId id = 1; id < copy->from->nodes.count; id++)
+        dead += !copy->needed[id];
+    return dead;
+}
+
+static Status simplify_func(PassContext *context, const Graph *in, const Func *from, Graph *out) {
+    Builder b = tg_builder(out, tg_func_new(out, from->kind, from->name), context->fold);
+    b.func->args = from->args;
+    Copy copy = tg_copy(context->arena, &b, in, from);
+    copy.replace = simplified;
+    copy.context = context;
+    for (uint32_t i = 0; i < from->results.count; i++)
+        tg_copy_need(&copy, from->results.at[i].node);
+    tg_copy_run(&copy);
+    tg_copy_results(&copy);
+    tg_counted(context, "dead", dead_nodes(&copy));
     return tg_builder_status(&b, context->diags);
 }
 
