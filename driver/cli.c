@@ -9,6 +9,7 @@ enum {
     FOR_COMPILE = 1 << COMMAND_COMPILE,
     FOR_OPT = 1 << COMMAND_OPT,
     FOR_LLC = 1 << COMMAND_LLC,
+    FOR_DIFF = 1 << COMMAND_DIFF,
     FOR_EXPLAIN = 1 << COMMAND_EXPLAIN,
     FOR_REPLAY = 1 << COMMAND_REPLAY,
     FOR_COMPLETION = 1 << COMMAND_COMPLETION,
@@ -22,7 +23,7 @@ enum {
     FOR_BENCH = 1 << COMMAND_BENCH,
     FOR_RUN = FOR_TRAIN | FOR_EVAL | FOR_PREDICT | FOR_SAMPLE | FOR_INFO | FOR_DATA | FOR_BENCH,
     FOR_MODEL = FOR_CHECK | FOR_COMPILE | FOR_RUN,
-    FOR_ALL = FOR_MODEL | FOR_NEW | FOR_OPT | FOR_LLC | FOR_EXPLAIN | FOR_REPLAY | FOR_COMPLETION | FOR_MAN,
+    FOR_ALL = FOR_MODEL | FOR_NEW | FOR_OPT | FOR_LLC | FOR_DIFF | FOR_EXPLAIN | FOR_REPLAY | FOR_COMPLETION | FOR_MAN,
     MANY = 1000000, /* arguments */
 };
 
@@ -140,7 +141,7 @@ static Status check_count(Arena *arena, const CommandRow *row, const Texts *give
     else if (given->count > row->most)
         *why = tg_arena_printf(arena, "'tgc %s' takes %s, not '%s'%s", row->name,
                                row->most == 0   ? "no argument"
-                               : is_file        ? "one file"
+                               : is_file        ? row->most == 1 ? "one file" : "two files"
                                : row->most == 1 ? "one argument"
                                                 : "two arguments",
                                given->at[row->most], row->most ? " as well" : "");

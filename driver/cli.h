@@ -12,6 +12,7 @@
     X(COMPILE, "compile", "FILE.tg", 1, 1, "write a program that trains the model")                       \
     X(OPT, "opt", "FILE|-", 1, 1, "run passes on a graph in text form")                                   \
     X(LLC, "llc", "FILE|-", 1, 1, "turn loops of kernels into LLVM IR or assembly")                       \
+    X(DIFF, "diff", "FILE FILE", 2, 2, "compare two graphs, or the graphs of two models, by structure")   \
     X(REPLAY, "replay", "PROGRAM DUMP", 2, 2, "find the line of the value that was not finite")           \
     X(EXPLAIN, "explain", "-Wname", 0, MANY, "say what a warning means")                                  \
     X(COMPLETION, "completion", "bash|zsh", 1, 1, "print completions for a shell")                        \

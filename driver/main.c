@@ -12,11 +12,12 @@ static Run *run_of(Command command) {
         [COMMAND_NEW] = command_new,         [COMMAND_COMPLETION] = command_completion,
         [COMMAND_MAN] = command_man,         [COMMAND_CHECK] = command_check,
         [COMMAND_COMPILE] = command_compile, [COMMAND_OPT] = command_opt,
-        [COMMAND_LLC] = command_llc,         [COMMAND_EXPLAIN] = command_explain,
-        [COMMAND_REPLAY] = command_replay,   [COMMAND_TRAIN] = command_run,
-        [COMMAND_EVAL] = command_run,        [COMMAND_PREDICT] = command_run,
-        [COMMAND_SAMPLE] = command_run,      [COMMAND_INFO] = command_run,
-        [COMMAND_DATA] = command_run,        [COMMAND_BENCH] = command_run,
+        [COMMAND_LLC] = command_llc,         [COMMAND_DIFF] = command_diff,
+        [COMMAND_EXPLAIN] = command_explain, [COMMAND_REPLAY] = command_replay,
+        [COMMAND_TRAIN] = command_run,       [COMMAND_EVAL] = command_run,
+        [COMMAND_PREDICT] = command_run,     [COMMAND_SAMPLE] = command_run,
+        [COMMAND_INFO] = command_run,        [COMMAND_DATA] = command_run,
+        [COMMAND_BENCH] = command_run,
     };
     return runs[command];
 }

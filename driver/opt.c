@@ -4,7 +4,28 @@
 
 #include <string.h>
 
-static Status loops(Pipeline *p, const char *path, const char *text, size_t length, Str *out) {
+static Status read_text(Pipeline *p, const char **path, char **text, size_t *length) {
+    const char *why;
+    Status status = tg_file_read(p->arena, *path, text, length, &why);
+    if (status != TG_OK)
+        tg_error(p->diags, (Loc){0}, "%s", why);
+    if (strcmp(*path, "-") == 0)
+        *path = "<stdin>";
+    return status;
+}
+
+Status read_graph(Pipeline *p, const char *path, Graph **graph) {
+    char *text;
+    size_t length;
+    TG_TRY(read_text(p, &path, &text, &length));
+    TG_TRY(tg_graph_parse(p->arena, p->diags, p->sources, path, text, length, graph));
+    return tg_graph_verify(*graph, p->diags);
+}
+
+static Status loops(Pipeline *p, const char *path, Str *out) {
+    char *text;
+    size_t length;
+    TG_TRY(read_text(p, &path, &text, &length));
     uint16_t source = tg_source_add(p->sources, p->arena, path, text, length);
     LoopKernels kernels;
     TG_TRY(tg_loop_parse(p->arena, p->diags, source, &kernels));
@@ -15,14 +36,13 @@ static Status loops(Pipeline *p, const char *path, const char *text, size_t leng
     return TG_OK;
 }
 
-static Status graph(Pipeline *p, const char *path, const char *text, size_t length, Str *out) {
+static Status graph(Pipeline *p, const char *path, Str *out) {
     Status status;
     PassOptions options = pipeline_pass_options(p, &status);
     TG_TRY(status);
     PassContext context = {.arena = p->arena, .diags = p->diags};
     Graph *in, *result;
-    TG_TRY(tg_graph_parse(p->arena, p->diags, p->sources, path, text, length, &in));
-    TG_TRY(tg_graph_verify(in, p->diags));
+    TG_TRY(read_graph(p, path, &in));
     const char *passes = p->cli->value[CLI_PASSES];
     TG_TRY(tg_passes_run(&context, &options, passes ? passes : "", in, &result));
     pass_stats(p, &context);
@@ -31,18 +51,9 @@ static Status graph(Pipeline *p, const char *path, const char *text, size_t leng
 }
 
 Status command_opt(Pipeline *p) {
-    const char *path = p->cli->arguments.at[0], *why;
-    char *text;
-    size_t length;
-    Status status = tg_file_read(p->arena, path, &text, &length, &why);
-    if (status != TG_OK) {
-        tg_error(p->diags, (Loc){0}, "%s", why);
-        return status;
-    }
-    if (strcmp(path, "-") == 0)
-        path = "<stdin>";
+    const char *path = p->cli->arguments.at[0];
     Str out = tg_str(p->arena);
-    TG_TRY(p->cli->value[CLI_LOOPS] ? loops(p, path, text, length, &out) : graph(p, path, text, length, &out));
+    TG_TRY(p->cli->value[CLI_LOOPS] ? loops(p, path, &out) : graph(p, path, &out));
     fwrite(out.text, 1, out.length, stdout);
     return TG_OK;
 }

@@ -45,6 +45,7 @@ TG_CHECKED Status command_check(Pipeline *p);
 TG_CHECKED Status command_compile(Pipeline *p);
 TG_CHECKED Status command_opt(Pipeline *p);
 TG_CHECKED Status command_llc(Pipeline *p);
+TG_CHECKED Status command_diff(Pipeline *p); /* TG_DIFFERS: they are not the same */
 TG_CHECKED Status command_explain(Pipeline *p);
 TG_CHECKED Status command_replay(Pipeline *p);
 TG_CHECKED Status command_run(Pipeline *p); /* train, eval, predict, info, bench; does not come back when all is well */
@@ -52,6 +53,8 @@ TG_CHECKED Status command_new(Pipeline *p);
 TG_CHECKED Status command_completion(Pipeline *p);
 TG_CHECKED Status command_man(Pipeline *p);
 TG_CHECKED Status bundle_write(Pipeline *p); /* --bundle */
+/* A graph's text, "-" from standard input, verified. */
+TG_CHECKED Status read_graph(Pipeline *p, const char *path, Graph **graph);
 /* `path` NULL or "-": standard output. */
 TG_CHECKED Status write_text(Pipeline *p, const char *path, const Str *text);
 /* Names of --emit; NULL behind the last. */

@@ -72,8 +72,10 @@ static Text text_of(Arena *arena, const Graph *graph) {
             const char *name = p + sizeof start - 1;
             tg_push(arena, &text.sections, (Section){name, (uint32_t)strcspn(name, "(\n"), text.lines.count, 0});
         }
-        tg_push(arena, &text.lines, (Line){p, (uint32_t)(newline - p), key_of(&scratch, p, newline)});
-        text.sections.at[text.sections.count - 1].count++;
+        if (*p != '}') { /* the graph's end is part of no function */
+            tg_push(arena, &text.lines, (Line){p, (uint32_t)(newline - p), key_of(&scratch, p, newline)});
+            text.sections.at[text.sections.count - 1].count++;
+        }
         p = newline + 1;
     }
     return text;
@@ -212,8 +214,9 @@ static Cursor hunk_end(const Diff *d, Cursor from, Cursor end) {
 }
 
 static void print_hunk(const Diff *d, const Section *a, const Section *b, Cursor from, Cursor until, Cursor end) {
-    tg_str_printf(d->to, "@@ -%u,%u +%u,%u @@ %s%.*s\n", from.a - a->first + 1, until.a - from.a, from.b - b->first + 1,
-                  until.b - from.b, a->name_length + b->name_length ? "func @" : "graph",
+    uint32_t lines_a = until.a - from.a, lines_b = until.b - from.b;
+    tg_str_printf(d->to, "@@ -%u,%u +%u,%u @@ %s%.*s\n", from.a - a->first + (lines_a != 0), lines_a,
+                  from.b - b->first + (lines_b != 0), lines_b, a->name_length + b->name_length ? "func @" : "graph",
                   (int)(a->name_length ? a->name_length : b->name_length), a->name_length ? a->name : b->name);
     while (from.a < until.a || from.b < until.b) {
         Cursor at = from;
