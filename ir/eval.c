@@ -164,5 +164,3 @@ Status eval_result(EvalCall *call) {
     *call->result = call->outputs[eval_int(call, 0, 0)];
     return TG_OK;
 }
-
-Status eval_unbuilt(EvalCall *call) { return eval_fail(call, "it has no value before autodiff replaces it"); }

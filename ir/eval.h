@@ -28,12 +28,13 @@ typedef struct EvalState {
     Tensor *buffers;       /* one per Graph.buffers; BUFFER_SUM ones hold all lanes, one after the other */
     int64_t lane;          /* the current one: of BUFFER_SUM buffers it is read by a load that names no lane */
     const Tensor *args;
+    const Tensor *gradients; /* one per Graph.buffers: what `gradient` leaves give; NULL: they have no value */
 } EvalState;
 
 /* Evaluates `func`: one tensor per Func.results, in arena memory. Stores are not applied: the caller does, all at once. */
 TG_CHECKED Status tg_eval_func(EvalState *state, const Graph *graph, const Func *func, Diags *diags, Tensor *results);
 
-/* One node from its operands' values; used by folding. `gradient` and `call` have none: TG_INTERNAL. */
+/* One node from its operands' values; used by folding. A call has none: TG_INTERNAL. */
 TG_CHECKED Status tg_eval_node(EvalState *state, const Graph *graph, const Func *func, NodeId node,
                                const Tensor *operands, Tensor *result);
 

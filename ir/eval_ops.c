@@ -147,6 +147,12 @@ Status eval_load(EvalCall *call) {
     return copy_given(call, &call->state->buffers[buffer], lane * call->result->count);
 }
 
+Status eval_gradient(EvalCall *call) {
+    if (!call->state->gradients)
+        return eval_fail(call, "it has no value before autodiff replaces it");
+    return copy_given(call, &call->state->gradients[call->node->attr->ref], 0);
+}
+
 Status eval_scalar(EvalCall *call) {
     if (!call->state->scalars)
         return eval_fail(call, "no run-time scalars were given");

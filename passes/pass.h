@@ -8,8 +8,8 @@
 typedef enum PassEffect {
     EFFECT_KEEPS,   /* every value keeps its bits */
     EFFECT_ADDS,    /* adds functions or results; those that were there keep their values */
-    EFFECT_REPLACES, /* functions become others (autodiff, batch): compared through a whole step */
-    EFFECT_ROUNDS,  /* values change by rounding */
+    EFFECT_REPLACES, /* functions become others (optimizer, batch): compared through whole steps, in f64 */
+    EFFECT_ROUNDS,  /* values change by rounding: compared in f64 */
 } PassEffect;
 
 typedef struct PassInfo PassInfo;
@@ -33,6 +33,7 @@ typedef struct PassContext {
     const PassInfo *pass;       /* the one that runs */
     const Graph *in;            /* what it reads */
     int64_t asked;              /* rewrites so far, over all passes */
+    bool too_large;             /* --validate has said that it leaves something out */
     Vec(RewriteCount) counts;
 } PassContext;
 

@@ -1,5 +1,7 @@
 #include "passes/validate.h"
 
+#include "passes/step.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -36,6 +38,52 @@ void tg_random_state(Arena *arena, const Graph *graph, const Func *func, int64_t
     state->args = args;
 }
 
+/* ---- comparing ---- */
+
+/* Two graphs and how far values may lie apart. */
+typedef struct Comparison {
+    PassContext *context;
+    const PassInfo *pass;
+    const Graph *before, *after;
+    Arena *scratch;
+    bool near; /* in f64; else to the bit, rounded as a program rounds */
+} Comparison;
+
+static bool same(const Comparison *c, double a, double b) {
+    if (c->near && isfinite(a) && isfinite(b))
+        return fabs(a - b) <= 1e-9 * (1 + fabs(a));
+    return a == b ? c->near || signbit(a) == signbit(b) : isnan(a) && isnan(b);
+}
+
+static Status compare(const Comparison *c, const char *name, const char *where, LocsId locs, const Tensor *a, const Tensor *b) {
+    for (int64_t k = 0; k < a->count; k++) {
+        if (b->count == a->count && same(c, a->at[k], b->at[k]))
+            continue;
+        char text[2][TG_NUMBER_TEXT];
+        tg_error(c->context->diags, tg_locs_first(c->before, locs),
+                 "pass %s changed element %lld of '%s' in %s from %s to %s", c->pass->name, (long long)k, name, where,
+                 tg_number_text(a->at[k], text[0]), b->count == a->count ? tg_number_text(b->at[k], text[1]) : "nothing");
+        return TG_INTERNAL;
+    }
+    return TG_OK;
+}
+
+static bool is_large(const Graph *graph, const Func *func, int64_t rows) {
+    int64_t total = 0;
+    for (NodeId id = 1; func && id < func->nodes.count; id++)
+        total += tg_type_count(tg_node_type(graph, func, id), rows);
+    return total > MOST_ELEMENTS;
+}
+
+static void leave_out(const Comparison *c, const char *what) {
+    if (!c->context->too_large)
+        tg_note(c->context->diags, (Loc){0}, "%s has too many elements for --validate, which leaves it out; give it smaller sizes "
+                                             "(--set)", what);
+    c->context->too_large = true;
+}
+
+/* ---- function by function ---- */
+
 static const Result *counterpart(const Func *func, const Result *wanted) {
     for (uint32_t i = 0; i < func->results.count; i++) {
         const Result *result = &func->results.at[i];
@@ -47,53 +95,138 @@ static const Result *counterpart(const Func *func, const Result *wanted) {
     return NULL;
 }
 
-static bool same(double a, double b) { return a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b); }
+static Status run_alone(const Comparison *c, const Graph *graph, const Func *func, Tensor **results) {
+    EvalState state;
+    tg_random_state(c->scratch, graph, func, ROWS, &state);
+    state.mode = c->near ? EVAL_REAL : EVAL_TYPED;
+    Tensor *gradients = TG_ALLOC(c->scratch, Tensor, graph->buffers.count);
+    for (uint32_t i = 0; i < graph->buffers.count; i++)
+        gradients[i] = random_tensor(c->scratch, &graph->types, graph->buffers.at[i].type, ROWS, 1, 2000 + i);
+    state.gradients = gradients;
+    TG_TRY(tg_step_compute_scalars(&state, c->context->diags, graph));
+    *results = TG_ALLOC(c->scratch, Tensor, func->results.count + 1);
+    return tg_eval_func(&state, graph, func, c->context->diags, *results);
+}
 
-static Status compare(PassContext *context, const PassInfo *pass, const Graph *graph, const Func *before, const Func *after,
-                      const Tensor *old, const Tensor *fresh) {
-    for (uint32_t i = 0; i < before->results.count; i++) {
-        const Result *result = &before->results.at[i], *other = counterpart(after, result);
-        if (other == NULL)
-            continue;
-        const Tensor *a = &old[i], *b = &fresh[other - after->results.at];
-        const char *name = result->kind == RESULT_VALUE ? result->name : graph->buffers.at[result->buffer].name;
-        for (int64_t k = 0; k < a->count; k++) {
-            if (b->count == a->count && same(a->at[k], b->at[k]))
-                continue;
-            char text[2][TG_NUMBER_TEXT];
-            tg_error(context->diags, tg_locs_first(graph, result->locs),
-                     "pass %s changed element %lld of '%s' in @%s from %s to %s", pass->name, (long long)k, name, before->name,
-                     tg_number_text(a->at[k], text[0]), b->count == a->count ? tg_number_text(b->at[k], text[1]) : "nothing");
-            return TG_INTERNAL;
-        }
+static Status compare_func(const Comparison *c, const Func *old, const Func *fresh) {
+    Tensor *a, *b;
+    TG_TRY(run_alone(c, c->before, old, &a));
+    TG_TRY(run_alone(c, c->after, fresh, &b));
+    for (uint32_t i = 0; i < old->results.count; i++) {
+        const Result *result = &old->results.at[i], *other = counterpart(fresh, result);
+        const char *name = result->kind == RESULT_VALUE ? result->name : c->before->buffers.at[result->buffer].name;
+        if (other)
+            TG_TRY(compare(c, name, tg_arena_printf(c->scratch, "@%s", old->name), result->locs, &a[i],
+                           &b[other - fresh->results.at]));
     }
     return TG_OK;
 }
 
-static bool is_large(const Graph *graph, const Func *func) {
-    int64_t total = 0;
-    for (NodeId id = 1; id < func->nodes.count; id++)
-        total += tg_type_count(tg_node_type(graph, func, id), ROWS);
-    return total > MOST_ELEMENTS;
+static Status compare_funcs(const Comparison *c) {
+    for (uint32_t f = 0; f < c->before->funcs.count; f++) {
+        const Func *old = c->before->funcs.at[f];
+        const Func *fresh = old->kind == FUNC_KERNEL ? NULL : tg_func_find(c->after, old->kind, old->name);
+        if (fresh == NULL || (c->pass->effect == EFFECT_REPLACES && fresh->args.count != old->args.count))
+            continue;
+        if (is_large(c->before, old, ROWS))
+            leave_out(c, tg_arena_printf(c->scratch, "@%s", old->name));
+        else
+            TG_TRY(compare_func(c, old, fresh));
+    }
+    return TG_OK;
+}
+
+/* ---- whole steps ---- */
+
+enum { STEPS = 2 };
+
+typedef struct Run {
+    EvalState state;
+    StepFields fields[STEPS + 1]; /* the last: of the evaluation */
+} Run;
+
+static const char *const times[STEPS + 1] = {"the first step", "the second step", "the evaluation"};
+
+static const Func *rows_func(const Graph *graph) {
+    return tg_func_find(graph, graph->level == LEVEL_MODEL ? FUNC_OBJECTIVE : FUNC_MICRO, NULL);
+}
+
+/* The second step has fewer records, if that is possible. */
+static Status run_steps(const Comparison *c, const Graph *graph, Run *run) {
+    Diags *diags = c->context->diags;
+    int64_t batch = graph->training.batch, all = batch;
+    tg_random_state(c->scratch, graph, rows_func(graph), STEPS * batch, &run->state);
+    run->state.mode = c->near ? EVAL_REAL : EVAL_TYPED;
+    tg_step_set_scalar(&run->state, graph, "total_steps", 10);
+    StepRecords records = {.fields = run->state.args};
+    TG_TRY(tg_step_init(&run->state, diags, graph));
+    for (int step = 0; step < STEPS; step++) {
+        records.first = step * batch;
+        records.count = step && batch > 1 ? batch - 1 : batch;
+        all = records.first + records.count;
+        run->state.iteration = (uint64_t)step;
+        tg_step_set_scalar(&run->state, graph, "step", step + 1);
+        TG_TRY(tg_step_run(&run->state, diags, graph, &records, &run->fields[step]));
+    }
+    records.first = 0;
+    records.count = all;
+    return tg_step_evaluate(&run->state, diags, graph, &records, &run->fields[STEPS]);
+}
+
+static Status compare_fields(const Comparison *c, const StepFields *a, const StepFields *b, const char *when) {
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t k = 0; k < b->count; k++)
+            if (strcmp(a->names[i], b->names[k]) == 0)
+                TG_TRY(compare(c, a->names[i], when, a->locs[i], &(Tensor){.count = 1, .at = &a->values[i]},
+                               &(Tensor){.count = 1, .at = &b->values[k]}));
+    double finite[2] = {a->finite, b->finite};
+    return compare(c, "finite", when, 0, &(Tensor){.count = 1, .at = &finite[0]}, &(Tensor){.count = 1, .at = &finite[1]});
+}
+
+static Status compare_steps(const Comparison *c) {
+    if (!tg_step_is_whole(c->before) || !tg_step_is_whole(c->after))
+        return TG_OK;
+    const Func *rows = rows_func(c->before);
+    if (is_large(c->before, rows, STEPS * c->before->training.batch)) {
+        leave_out(c, "a step");
+        return TG_OK;
+    }
+    Run *a = TG_ALLOC(c->scratch, Run, 1), *b = TG_ALLOC(c->scratch, Run, 1);
+    TG_TRY(run_steps(c, c->before, a));
+    TG_TRY(run_steps(c, c->after, b));
+    for (int i = 0; i < STEPS; i++)
+        TG_TRY(compare_fields(c, &a->fields[i], &b->fields[i], times[i]));
+    for (uint32_t i = 0; i < c->before->buffers.count; i++) {
+        const Buffer *buffer = &c->before->buffers.at[i];
+        int32_t other = tg_buffer_find(c->after, buffer->name);
+        if (buffer->class != BUFFER_SUM && other >= 0)
+            TG_TRY(compare(c, buffer->name, "what two steps leave", 0, &a->state.buffers[i], &b->state.buffers[other]));
+    }
+    return compare_fields(c, &a->fields[STEPS], &b->fields[STEPS], times[STEPS]);
+}
+
+/* ---- a pass ---- */
+
+static bool has_gradients(const Graph *graph) { return graph->level == LEVEL_MODEL && tg_step_is_whole(graph); }
+
+static Status compare_all(Comparison *c) {
+    PassEffect effect = c->pass->effect;
+    c->near = effect == EFFECT_ROUNDS;
+    TG_TRY(compare_funcs(c));
+    if (!has_gradients(c->before) && has_gradients(c->after)) {
+        if (!is_large(c->after, rows_func(c->after), ROWS))
+            TG_TRY(tg_validate_gradients(c->context, c->pass, c->scratch, c->before, c->after, ROWS));
+        return TG_OK;
+    }
+    c->near = effect == EFFECT_ROUNDS || effect == EFFECT_REPLACES;
+    return compare_steps(c);
 }
 
 Status tg_validate(PassContext *context, const PassInfo *pass, const Graph *before, const Graph *after) {
-    if (pass->effect == EFFECT_ROUNDS)
-        return TG_OK;
-    for (uint32_t f = 0; f < before->funcs.count; f++) {
-        const Func *old = before->funcs.at[f];
-        const Func *fresh = old->kind == FUNC_KERNEL ? NULL : tg_func_find(after, old->kind, old->name);
-        bool replaced = pass->effect == EFFECT_REPLACES && (!fresh || fresh->args.count != old->args.count);
-        if (fresh == NULL || replaced || is_large(before, old) || old->kind == FUNC_UPDATE)
-            continue;
-        EvalState state;
-        tg_random_state(context->arena, before, old, ROWS, &state);
-        Tensor *results = TG_ALLOC(context->arena, Tensor, old->results.count);
-        TG_TRY(tg_eval_func(&state, before, old, context->diags, results));
-        tg_random_state(context->arena, after, fresh, ROWS, &state);
-        Tensor *others = TG_ALLOC(context->arena, Tensor, fresh->results.count);
-        TG_TRY(tg_eval_func(&state, after, fresh, context->diags, others));
-        TG_TRY(compare(context, pass, before, old, fresh, results, others));
-    }
-    return TG_OK;
+    Arena scratch;
+    tg_arena_init(&scratch, context->arena->host);
+    Comparison c = {.context = context, .pass = pass, .before = before, .after = after, .scratch = &scratch};
+    Status status = setjmp(scratch.guard) ? TG_MEMORY : compare_all(&c);
+    tg_arena_deinit(&scratch);
+    return status;
 }

@@ -1,8 +1,7 @@
 /* The passes over a whole step: every way to run it gives the same values, and the right ones. */
-#include "step.h"
-
 #include "ir/base/file.h"
 #include "passes/pass.h"
+#include "passes/step.h"
 #include "passes/validate.h"
 
 #include <CUnit/Basic.h>
@@ -67,15 +66,17 @@ static void run_step(Arena *arena, const Way *way, const Graph *model, Diags *di
     EvalState state;
     tg_random_state(arena, graph, tg_func_find(graph, FUNC_SCALARS, NULL), 1, &state);
     state.mode = way->mode;
-    step_set_scalar(&state, graph, "step", 2);
-    step_init(&state, diags, graph);
-    Tensor fields[4];
-    fill_fields(arena, model, way->records, way->poison, fields);
-    double values[8];
-    out->finite = step_run(&state, diags, graph, fields, way->records, values);
-    keep(out, values, 2);
-    step_evaluate(&state, diags, graph, fields, way->records, values);
-    keep(out, values, 1);
+    tg_step_set_scalar(&state, graph, "step", 2);
+    Tensor tensors[4];
+    fill_fields(arena, model, way->records, way->poison, tensors);
+    StepRecords records = {tensors, 0, way->records};
+    StepFields logged, evaluated;
+    CU_ASSERT_EQUAL_FATAL(tg_step_init(&state, diags, graph), TG_OK);
+    CU_ASSERT_EQUAL_FATAL(tg_step_run(&state, diags, graph, &records, &logged), TG_OK);
+    CU_ASSERT_EQUAL_FATAL(tg_step_evaluate(&state, diags, graph, &records, &evaluated), TG_OK);
+    out->finite = logged.finite;
+    keep(out, logged.values, logged.count);
+    keep(out, evaluated.values, evaluated.count);
     for (uint32_t i = 0; i < graph->buffers.count; i++)
         if (graph->buffers.at[i].class != BUFFER_SUM)
             keep(out, state.buffers[i].at, state.buffers[i].count);
