@@ -173,6 +173,23 @@ static const char *label_of(const FuncPlan *f, const Func *kernel) {
     return named ? text.text : "copy";
 }
 
+/* By the reduction or the op of its own that decides how the loops run. */
+static PlanWork work_of(const Graph *graph, const Func *kernel) {
+    PlanWork work = WORK_POINT;
+    for (NodeId id = 1; id < kernel->nodes.count; id++) {
+        const Node *node = tg_node(kernel, id);
+        FuseKind kind = tg_op((Op)node->op)->fuse;
+        if (kind == FUSE_alone)
+            return WORK_INDEX;
+        if (kind != FUSE_reduce || work == WORK_COLUMNS)
+            continue;
+        Ints axes = node->attr->list[0];
+        int last = tg_node_type(graph, kernel, tg_operand(kernel, node, 0))->rank - 1;
+        work = axes.count && axes.at[axes.count - 1] == last ? WORK_ROWS : WORK_COLUMNS;
+    }
+    return work;
+}
+
 static bool has_batch(const Graph *graph, const Func *func) {
     for (NodeId id = 1; id < func->nodes.count; id++)
         if (tg_type_batch_axis(tg_node_type(graph, func, id)) >= 0)
@@ -200,6 +217,7 @@ static Status plan_call(FuncPlan *f, NodeId id) {
     const Node *call = node_at(f, id);
     const Func *kernel = f->p->graph->funcs.at[call->attr->ref];
     PlanStep step = begin_step(f, STEP_KERNEL, label_of(f, kernel), call->locs);
+    step.work = work_of(f->p->graph, kernel);
     TG_TRY(loops_of(f, call->attr->ref, &step.index));
     step.tiles = f->p->out->kernels.at[step.index]->tiles;
     for (uint32_t i = 0; i < call->operand_count; i++)
@@ -237,6 +255,7 @@ static Status plan_dot(FuncPlan *f, NodeId id) {
     DnnChoice choice = tg_dnn_variant(&dot);
     dot.variant = choice.variant, dot.tile_m = choice.tile_m, dot.tile_n = choice.tile_n;
     PlanStep step = begin_step(f, STEP_DOT, "dot", node->locs);
+    step.work = WORK_DOT;
     step.index = f->p->dots.count;
     tg_push(f->p->arena, &f->p->dots, dot);
     for (uint32_t i = 0; i < node->operand_count; i++)
@@ -254,6 +273,7 @@ static Status plan_dot(FuncPlan *f, NodeId id) {
 
 static void plan_copy(FuncPlan *f, PlanOperand from, PlanOperand to, LocsId locs) {
     PlanStep step = begin_step(f, STEP_COPY, "copy", locs);
+    step.work = WORK_COPY;
     Draft *read = &f->p->buffers.at[from.buffer];
     if (read->frame)
         read->last = f->step;

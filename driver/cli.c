@@ -12,6 +12,7 @@ enum {
     FOR_DIFF = 1 << COMMAND_DIFF,
     FOR_EXPLAIN = 1 << COMMAND_EXPLAIN,
     FOR_REPLAY = 1 << COMMAND_REPLAY,
+    FOR_PROFILE = 1 << COMMAND_PROFILE,
     FOR_COMPLETION = 1 << COMMAND_COMPLETION,
     FOR_MAN = 1 << COMMAND_MAN,
     FOR_TRAIN = 1 << COMMAND_TRAIN,
@@ -23,7 +24,7 @@ enum {
     FOR_BENCH = 1 << COMMAND_BENCH,
     FOR_RUN = FOR_TRAIN | FOR_EVAL | FOR_PREDICT | FOR_SAMPLE | FOR_INFO | FOR_DATA | FOR_BENCH,
     FOR_MODEL = FOR_CHECK | FOR_COMPILE | FOR_RUN,
-    FOR_ALL = FOR_MODEL | FOR_NEW | FOR_OPT | FOR_LLC | FOR_DIFF | FOR_EXPLAIN | FOR_REPLAY | FOR_COMPLETION | FOR_MAN,
+    FOR_ALL = (1 << COMMAND_COUNT) - 1,
     MANY = 1000000, /* arguments */
 };
 
@@ -164,10 +165,10 @@ Status cli_parse(Arena *arena, Command command, int argc, char **argv, Cli *cli,
     return cli->value[CLI_HELP] ? TG_OK : check_count(arena, &commands[command], &cli->arguments, why);
 }
 
-/* A row of the program's that tgc has as well. */
+/* A row of the program's that tgc has as well for a command. */
 static bool is_repeated(int row) {
     for (int i = 0; i < CLI_OPTION_COUNT && row >= CLI_OPTION_COUNT; i++)
-        if (strcmp(rows[i].name, rows[row].name) == 0)
+        if (strcmp(rows[i].name, rows[row].name) == 0 && (rows[i].commands & rows[row].commands))
             return true;
     return false;
 }

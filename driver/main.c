@@ -14,6 +14,7 @@ static Run *run_of(Command command) {
         [COMMAND_COMPILE] = command_compile, [COMMAND_OPT] = command_opt,
         [COMMAND_LLC] = command_llc,         [COMMAND_DIFF] = command_diff,
         [COMMAND_EXPLAIN] = command_explain, [COMMAND_REPLAY] = command_replay,
+        [COMMAND_PROFILE] = command_profile,
         [COMMAND_TRAIN] = command_run,       [COMMAND_EVAL] = command_run,
         [COMMAND_PREDICT] = command_run,     [COMMAND_SAMPLE] = command_run,
         [COMMAND_INFO] = command_run,        [COMMAND_DATA] = command_run,

@@ -48,6 +48,7 @@ TG_CHECKED Status command_llc(Pipeline *p);
 TG_CHECKED Status command_diff(Pipeline *p); /* TG_DIFFERS: they are not the same */
 TG_CHECKED Status command_explain(Pipeline *p);
 TG_CHECKED Status command_replay(Pipeline *p);
+TG_CHECKED Status command_profile(Pipeline *p);
 TG_CHECKED Status command_run(Pipeline *p); /* train, eval, predict, info, bench; does not come back when all is well */
 TG_CHECKED Status command_new(Pipeline *p);
 TG_CHECKED Status command_completion(Pipeline *p);

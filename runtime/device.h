@@ -5,6 +5,7 @@
 
 #include "ir/plan/abi.h"
 #include "ir/plan/plan.h"
+#include "runtime/clock.h"
 
 typedef struct TgDeviceOps TgDeviceOps;
 typedef struct TgDeviceDot TgDeviceDot;
@@ -44,6 +45,8 @@ struct TgDeviceOps {
                    bool split);
     /* Buffers: a, b, [bias], out, [scratch]. */
     void (*dot)(TgDevice *device, TgDeviceDot *dot, void *const *buffers);
+    /* Who is told of what each thread does in a launch or dot that is shared out; NULL: nobody, and no clock is asked. */
+    void (*watch)(TgDevice *device, const TgWatch *watch);
 };
 
 TG_CHECKED Status tg_cpu_device_open(const TgDeviceOptions *options, TgDevice **device);

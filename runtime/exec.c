@@ -40,6 +40,7 @@ struct TgExec {
     const PlanFunc *scalars_func;
     ComputedScalar *computed;
     uint32_t computed_count;
+    Profile *profile; /* NULL: none */
     char why[TG_DEVICE_WHY];
 };
 
@@ -151,6 +152,15 @@ static void prepare_scalars(TgExec *exec) {
     }
 }
 
+/* On a device of its own, with the threads that the plan will have; exec holds it, so that a failure closes it. */
+static Status measure_roof(TgExec *exec, const TgDeviceOptions *options, Roof *roof) {
+    TG_TRY(tg_cpu_device_open(options, &exec->device));
+    TG_TRY(tg_roof_measure(exec->device, options, exec->plan, roof));
+    exec->device->ops->close(exec->device);
+    exec->device = NULL;
+    return TG_OK;
+}
+
 static Status prepare(TgExec *exec, const ExecOptions *options) {
     const TgPlan *plan = exec->plan;
     if (exec->program->abi != TG_ABI_VERSION) {
@@ -166,6 +176,8 @@ static Status prepare(TgExec *exec, const ExecOptions *options) {
         .poison = options->poison,
         .why = exec->why,
         .directories = {options->library_directory ? options->library_directory : plan->library_directory}};
+    if (options->roof)
+        TG_TRY(measure_roof(exec, &device_options, options->roof));
     TG_TRY(tg_cpu_device_open(&device_options, &exec->device));
     exec->steps = TG_ALLOC(&exec->memory, ExecStep, plan->step_count);
     for (uint32_t i = 0; i < plan->step_count; i++)
@@ -227,24 +239,46 @@ void *tg_exec_address(TgExec *exec, uint32_t buffer, int64_t lane) {
 TgScalars *tg_exec_scalars(TgExec *exec) { return &exec->scalars; }
 double *tg_exec_values(TgExec *exec) { return exec->values; }
 
-void tg_exec_run(TgExec *exec, const PlanFunc *func, int64_t lane) {
+static inline void run_step(TgExec *exec, const ExecStep *step, int64_t lane) {
     TgDevice *device = exec->device;
     const TgDeviceOps *ops = device->ops;
-    const ExecStep *step = exec->steps + func->step_first, *end = step + func->step_count;
-    for (; step < end; step++) {
-        void *const *buffers = step->pointers + lane * step->lane_stride;
-        switch (step->kind) {
-        case STEP_KERNEL:
-            ops->launch(device, step->kernel, buffers, &exec->scalars, step->tiles, step->split);
-            break;
-        case STEP_DOT:
-            ops->dot(device, step->dot, buffers);
-            break;
-        case STEP_COPY:
-            ops->copy(device, buffers[1], buffers[0], step->copy_bytes);
-            break;
-        }
+    void *const *buffers = step->pointers + lane * step->lane_stride;
+    switch (step->kind) {
+    case STEP_KERNEL:
+        ops->launch(device, step->kernel, buffers, &exec->scalars, step->tiles, step->split);
+        break;
+    case STEP_DOT:
+        ops->dot(device, step->dot, buffers);
+        break;
+    case STEP_COPY:
+        ops->copy(device, buffers[1], buffers[0], step->copy_bytes);
+        break;
     }
+}
+
+static void run_profiled(TgExec *exec, const PlanFunc *func, int64_t lane) {
+    tg_profile_enter(exec->profile, func);
+    for (uint32_t i = func->step_first; i < func->step_first + func->step_count; i++) {
+        tg_profile_run(exec->profile, i);
+        run_step(exec, &exec->steps[i], lane);
+        tg_profile_ran(exec->profile);
+    }
+    tg_profile_leave(exec->profile);
+}
+
+void tg_exec_run(TgExec *exec, const PlanFunc *func, int64_t lane) {
+    if (exec->profile != NULL) {
+        run_profiled(exec, func, lane);
+        return;
+    }
+    const ExecStep *step = exec->steps + func->step_first, *end = step + func->step_count;
+    for (; step < end; step++)
+        run_step(exec, step, lane);
+}
+
+void tg_exec_profile(TgExec *exec, Profile *profile) {
+    exec->profile = profile;
+    exec->device->ops->watch(exec->device, profile ? &profile->watch : NULL);
 }
 
 void tg_exec_run_dots(TgExec *exec, const PlanFunc *func) {

@@ -4,6 +4,7 @@
 
 #include "ir/plan/abi.h"
 #include "ir/plan/plan.h"
+#include "runtime/profile.h"
 
 typedef struct TgExec TgExec;
 
@@ -11,6 +12,7 @@ typedef struct ExecOptions {
     const TgHost *host;
     int threads; /* 0: $TG_THREADS, or the cores that this process may use */
     bool poison; /* fill the arena with NaN bytes first, so that tg_exec_touched can tell */
+    Roof *roof; /* measured before anything else; NULL: not wanted */
     const char *library_directory; /* where libtgrt_dnn.so lies, tried after the program's own folder; NULL: the plan's */
 } ExecOptions;
 
@@ -28,6 +30,8 @@ double *tg_exec_values(TgExec *exec); /* one per TgPlan.scalars, filled with the
 
 /* Runs a function's steps in order. `lane`: of SUM buffers. It cannot fail. */
 void tg_exec_run(TgExec *exec, const PlanFunc *func, int64_t lane);
+/* From now on the profile is told of all that runs; NULL: none is, and no clock is asked. */
+void tg_exec_profile(TgExec *exec, Profile *profile);
 /* Runs only its dots (the floor of `bench`). */
 void tg_exec_run_dots(TgExec *exec, const PlanFunc *func);
 /* Runs PLAN_SCALARS and copies its results to the COMPUTED values. */

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Enough for every f32 to read back as itself. */
 enum { JSON_DIGITS = 12 };
@@ -56,7 +55,7 @@ Status tg_session_start(Session *session) {
                                TG_MOST_THREADS);
     CPU_ZERO(&session->cpus);
     (void)sched_getaffinity(0, sizeof session->cpus, &session->cpus);
-    ExecOptions options = {.host = session->arena->host, .threads = (int)threads};
+    ExecOptions options = {.host = session->arena->host, .threads = (int)threads, .roof = session->roof};
     TG_TRY(tg_exec_open(&options, session->arena, session->program, session->plan, &session->exec, &session->why));
     double *values = tg_exec_values(session->exec);
     for (uint32_t i = 0; i < session->plan->scalar_count; i++)
@@ -248,10 +247,4 @@ bool tg_field_listed_before(const TgPlan *plan, uint32_t index) {
         if (strcmp(plan->fields[i].name, field->name) == 0 && strcmp(plan->fields[i].path, field->path) == 0)
             return true;
     return false;
-}
-
-double tg_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }

@@ -2,6 +2,7 @@
 #ifndef TG_SESSION_H
 #define TG_SESSION_H
 
+#include "runtime/clock.h"
 #include "runtime/data.h"
 #include "runtime/exec.h"
 #include "runtime/loop.h"
@@ -18,6 +19,7 @@ typedef struct Session {
     const TgPlan *plan;
     const Options *options;
     TgExec *exec;
+    Roof *roof; /* to be measured before the exec opens; NULL: not wanted */
     Feed *feed; /* closed with the session */
     Settings settings;
     DataFiles files;
@@ -69,6 +71,5 @@ TG_CHECKED Status tg_session_print_json(Session *session, json_t *document);
 const char *tg_fields_text(Arena *arena, const LoopFields *fields, const double *values);
 /* Is the field one of the sets' before it in the plan too? Training and validation often share their files. */
 bool tg_field_listed_before(const TgPlan *plan, uint32_t index);
-double tg_seconds(void); /* of a clock that only goes forward */
 
 #endif

@@ -139,6 +139,50 @@ static Status report(Training *training, bool due) {
     return TG_OK;
 }
 
+/* ---- the profile ---- */
+
+static void place(Training *training, const Batch *batch) {
+    training->place = (LoopPlace){.step = training->done + 1, .iteration = training->drawn, .epoch = batch->epoch};
+}
+
+/* The next batch, and the step with it. */
+static const Batch *plain_step(Training *training, StepEnd *end) {
+    const Batch *batch = tg_feed_next(training->session->feed);
+    place(training, batch);
+    *end = tg_loop_step(&training->loop, batch, &training->place);
+    return batch;
+}
+
+static const Batch *profiled_step(Training *training, StepEnd *end) {
+    Session *session = training->session;
+    Profile *profile = training->profile;
+    tg_profile_begin_step(profile, training->done + 1);
+    const Batch *batch = tg_feed_next(session->feed);
+    tg_profile_batch(profile);
+    place(training, batch);
+    tg_exec_profile(session->exec, profile->recording ? profile : NULL);
+    *end = tg_loop_step(&training->loop, batch, &training->place);
+    tg_exec_profile(session->exec, NULL);
+    tg_profile_end_step(profile);
+    return batch;
+}
+
+/* All steps that were asked for are there, or the run has ended before. */
+Status tg_training_write_profile(Training *training) {
+    Session *session = training->session;
+    const Profile *profile = training->profile;
+    training->profile = NULL;
+    if (profile->recorded == 0)
+        return TG_OK;
+    const char *path = tg_arena_printf(session->arena, "%s/profile.json", training->folder);
+    TG_TRY(tg_profile_write(profile, session->arena, session->name, path, &session->why));
+    training->profiled = path;
+    tg_progress_end(&training->progress);
+    fprintf(session->err, "%s: %lld step%s timed: 'tgc profile %s' shows where the time goes\n", session->name,
+            (long long)profile->recorded, profile->recorded == 1 ? "" : "s", path);
+    return TG_OK;
+}
+
 /* ---- steps ---- */
 
 static void show_progress(Training *training) {
@@ -184,9 +228,8 @@ static bool at_end(const Training *training) {
 
 static Status step(Training *training) {
     Session *session = training->session;
-    const Batch *batch = tg_feed_next(session->feed);
-    training->place = (LoopPlace){.step = training->done + 1, .iteration = training->drawn, .epoch = batch->epoch};
-    StepEnd end = tg_loop_step(&training->loop, batch, &training->place);
+    StepEnd end;
+    const Batch *batch = training->profile ? profiled_step(training, &end) : plain_step(training, &end);
     if (end == STEP_NOT_FINITE) {
         tg_progress_end(&training->progress);
         return tg_nonfinite_stop(session, batch, &training->place, training->folder);
@@ -200,6 +243,8 @@ static Status step(Training *training) {
     bool due = training->report_every > 0 ? counts && training->done % training->report_every == 0 : batch->ends_epoch;
     if (due || at_end(training))
         TG_TRY(report(training, due));
+    if (training->profile && training->profile->recorded == training->profile->wanted)
+        TG_TRY(tg_training_write_profile(training));
     bool saves = training->save_every > 0 && counts && training->done % training->save_every == 0;
     return saves ? save(training) : TG_OK;
 }
@@ -305,10 +350,39 @@ static Status open_state(Training *training) {
     return options->value[OPT_RESUME] != NULL ? resume(training, options->value[OPT_RESUME]) : TG_OK;
 }
 
+/* Before the exec opens. */
+static Status read_profile(Training *training, int64_t *steps) {
+    Session *session = training->session;
+    TG_TRY(tg_options_count(session->arena, session->options, OPT_PROFILE, 1, 0, steps, &session->why));
+    if (*steps > TG_PROFILE_MOST)
+        return tg_session_fail(session, TG_USAGE, "--profile: %lld steps are too many, %d are the most", (long long)*steps,
+                               TG_PROFILE_MOST);
+    if (*steps > 0)
+        session->roof = TG_ALLOC(session->arena, Roof, 1);
+    return TG_OK;
+}
+
+static Status open_profile(Training *training, int64_t steps) {
+    Session *session = training->session;
+    int64_t left = training->total_steps - training->done;
+    if (steps == 0)
+        return TG_OK;
+    if (left - TG_PROFILE_WARM < steps)
+        return tg_session_fail(session, TG_USAGE,
+                               "--profile=%lld: the run has %lld steps, and %d pass before the first that is timed; give it more "
+                               "with --steps or --epochs, or time fewer",
+                               (long long)steps, (long long)left, TG_PROFILE_WARM);
+    training->profile = TG_ALLOC(session->arena, Profile, 1);
+    tg_profile_open(training->profile, session->arena, session->plan, session->roof, tg_exec_threads(session->exec), steps);
+    return TG_OK;
+}
+
 Status tg_training_open(Training *training) {
     Session *session = training->session;
     Arena *arena = session->arena;
     Loop *loop = &training->loop;
+    int64_t profiled;
+    TG_TRY(read_profile(training, &profiled));
     tg_stop_watch(&session->stop);
     TG_TRY(tg_session_start(session));
     TG_TRY(tg_session_open_training(session, loop, &training->train));
@@ -325,6 +399,7 @@ Status tg_training_open(Training *training) {
     plan_steps(training);
     name_files(training);
     TG_TRY(open_state(training));
+    TG_TRY(open_profile(training, profiled));
     TG_TRY(make_folder(training));
     TG_TRY(tg_session_open_feed(session, &training->train, training->drawn));
     tg_progress_init(&training->progress, session->err, training->done, training->total_steps, training->epochs);

@@ -31,7 +31,8 @@ typedef struct Training {
     Vec(RunNumber) numbers;       /* all that a checkpoint holds beside tensors */
     int64_t save_every, saved_at; /* steps; save_every 0: only when a signal asks to stop */
     json_t *history, *trace;      /* NULL: not wanted */
-    const char *folder, *weights, *best;
+    Profile *profile;             /* NULL: none */
+    const char *folder, *weights, *best, *profiled; /* profiled: the trace that is written; NULL: none */
     double seconds;
 } Training;
 
@@ -39,5 +40,7 @@ typedef struct Training {
 TG_CHECKED Status tg_training_open(Training *training);
 /* To the end, or to the step after which a signal or the program's `stop` ends it. */
 TG_CHECKED Status tg_training_run(Training *training);
+/* The trace of the steps that are timed so far, in place of more of them; none if there are none. */
+TG_CHECKED Status tg_training_write_profile(Training *training);
 
 #endif

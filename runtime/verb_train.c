@@ -13,6 +13,8 @@ static json_t *result_of(Training *training) {
         json_object_set_new(
             result, "best",
             json_pack("{s:s, s:I}", "weights", training->best, "step", (json_int_t)training->best_step));
+    if (training->profiled)
+        json_object_set_new(result, "profile", json_string(training->profiled));
     if (training->resumed_at > 0)
         json_object_set_new(result, "resumed_at", json_integer(training->resumed_at));
     json_object_set_new(result, "stopped", json_boolean(training->stopped));
@@ -36,6 +38,8 @@ static void print_result(Training *training) {
         fprintf(session->out, "%-8s %s\n", name, tg_fields_text(session->arena, &set->fields, set->fields.values));
     }
     fprintf(session->out, "weights  %s\n", training->weights);
+    if (training->profiled)
+        fprintf(session->out, "profile  %s\n", training->profiled);
     if (training->best_step > 0)
         fprintf(session->out, "best     %s, of step %lld\n", training->best, (long long)training->best_step);
 }
@@ -79,6 +83,8 @@ Status tg_verb_train(Session *session) {
     double begin = tg_seconds();
     Status status = tg_training_run(training);
     training->seconds = tg_seconds() - begin;
+    if (status == TG_OK && training->profile)
+        status = tg_training_write_profile(training);
     if (status == TG_OK && session->stopped == 0) {
         json_t *result = result_of(training);
         status = finish(training, result);

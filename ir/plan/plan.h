@@ -10,7 +10,7 @@
 #include "ir/base/str.h"
 #include "ir/plan/dtype.h"
 
-enum { TG_PLAN_VERSION = 2, TG_PLAN_RANK = 8 };
+enum { TG_PLAN_VERSION = 3, TG_PLAN_RANK = 8 };
 
 typedef enum PlanBufferClass {
     PLAN_PARAM,
@@ -40,6 +40,22 @@ typedef struct PlanBuffer {
 
 typedef enum PlanStepKind { STEP_KERNEL, STEP_DOT, STEP_COPY } PlanStepKind;
 
+/* How a step walks over memory, for profiles: name, text. */
+#define TG_PLAN_WORKS(X)                                                                                               \
+    X(POINT, "elementwise")                                                                                            \
+    X(ROWS, "row kernel")       /* reduces the last axis somewhere */                                                  \
+    X(COLUMNS, "column kernel") /* reduces another */                                                                  \
+    X(INDEX, "indexing")        /* reads or writes elsewhere than it stands: take, scatter_add, concat */              \
+    X(DOT, "dot")                                                                                                      \
+    X(COPY, "copy")
+
+typedef enum PlanWork {
+#define X(id, text) WORK_##id,
+    TG_PLAN_WORKS(X)
+#undef X
+    PLAN_WORK_COUNT
+} PlanWork;
+
 /* A place in the source: line 0 none. */
 typedef struct PlanLine {
     const char *file;
@@ -50,6 +66,7 @@ enum { TG_PLAN_LINES = 4, TG_PLAN_STEP_BUFFERS = 1024 };
 
 typedef struct PlanStep {
     PlanStepKind kind;
+    PlanWork work;
     const char *label; /* ops in it, for profiles and messages: "dot", "exp+reduce_sum" */
     uint32_t index;    /* KERNEL: into kernels; DOT: into dots */
     int64_t tiles;     /* KERNEL: calls cover [0, tiles) */
@@ -179,6 +196,8 @@ TG_CHECKED Status tg_plan_check(Arena *arena, const TgPlan *plan, const char **w
 TG_CHECKED Status tg_plan_write(Str *to, const TgPlan *plan);
 TG_CHECKED Status tg_plan_read(Arena *arena, const void *data, size_t bytes, TgPlan **plan, const char **why);
 void tg_plan_print(Str *to, const TgPlan *plan);
+/* "dot", "row kernel"; "optimizer" for all of the tail but its dots. */
+const char *tg_plan_kind(const PlanFunc *func, const PlanStep *step);
 
 /* Elements from the start of an operand to its group `g`. */
 static inline int64_t tg_dot_group(const PlanDot *dot, int64_t g, int64_t group, int64_t inner) {

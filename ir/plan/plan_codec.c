@@ -26,7 +26,7 @@ static const CodecField buffer_fields[] = {
 #define LINE(type, member) F(type, member.file, TEXT), F(type, member.line, U32), F(type, member.column, U32)
 
 static const CodecField step_fields[] = {
-    E(PlanStep, kind, STEP_COPY + 1), F(PlanStep, label, TEXT),       F(PlanStep, index, U32),
+    E(PlanStep, kind, STEP_COPY + 1), E(PlanStep, work, PLAN_WORK_COUNT), F(PlanStep, label, TEXT),       F(PlanStep, index, U32),
     F(PlanStep, tiles, I64),          F(PlanStep, buffer_first, U32), F(PlanStep, buffer_count, U32),
     F(PlanStep, line_count, U32),     LINE(PlanStep, lines[0]),       LINE(PlanStep, lines[1]),
     LINE(PlanStep, lines[2]),         LINE(PlanStep, lines[3]),       F(PlanStep, bytes, F64),

@@ -83,6 +83,16 @@ static void print_dot(Str *to, const PlanDot *d, uint32_t index) {
                   d->rows_m ? " rows_m" : "", d->rows_k ? " rows_k" : "", d->pieces, d->tile_m, d->tile_n, d->variant);
 }
 
+static const char *const works[] = {
+#define X(id, text) text,
+    TG_PLAN_WORKS(X)
+#undef X
+};
+
+const char *tg_plan_kind(const PlanFunc *func, const PlanStep *step) {
+    return func->kind == PLAN_TAIL && step->work != WORK_DOT ? "optimizer" : works[step->work];
+}
+
 static void print_step(Str *to, const TgPlan *plan, uint32_t index) {
     static const char *const kinds[] = {"kernel", "dot", "copy"};
     const PlanStep *s = &plan->steps[index];
@@ -90,7 +100,7 @@ static void print_step(Str *to, const TgPlan *plan, uint32_t index) {
     if (s->kind != STEP_COPY)
         tg_str_printf(to, " %u", s->index);
     if (s->kind == STEP_KERNEL)
-        tg_str_printf(to, " tiles %" PRId64, s->tiles);
+        tg_str_printf(to, " (%s) tiles %" PRId64, works[s->work], s->tiles);
     tg_str_printf(to, " (");
     for (uint32_t i = 0; i < s->buffer_count; i++) {
         tg_str_printf(to, "%s", i ? ", " : "");

@@ -80,6 +80,12 @@ static void cpu_launch(TgDevice *base, TgKernel *kernel, void *const *buffers, c
         kernel(buffers, scalars, 0, tiles);
 }
 
+static void cpu_watch(TgDevice *base, const TgWatch *watch) {
+    CpuDevice *device = cpu_of(base);
+    if (device->pool)
+        tg_pool_watch(device->pool, watch);
+}
+
 static const TgDeviceOps cpu_ops = {
     .name = "cpu",
     .close = cpu_close,
@@ -91,6 +97,7 @@ static const TgDeviceOps cpu_ops = {
     .copy = cpu_copy,
     .launch = cpu_launch,
     .dot = tg_cpu_dot,
+    .watch = cpu_watch,
 };
 
 Status tg_cpu_device_open(const TgDeviceOptions *options, TgDevice **device) {

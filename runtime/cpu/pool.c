@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How long a thread without work stays awake: a sleeper costs tens of microseconds to wake. */
@@ -29,6 +28,7 @@ struct TgPool {
     TgPoolTask *task;
     void *context;
     int64_t count;
+    const TgWatch *watch;
     _Alignas(CACHE_LINE) _Atomic uint32_t round;    /* counts the loops; workers wait for it to change */
     _Alignas(CACHE_LINE) _Atomic uint32_t sleepers; /* workers that wait in the kernel, or are about to */
     _Alignas(
@@ -52,12 +52,6 @@ static void pause_core(void) {
 #endif
 }
 
-static int64_t nanoseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* True once the word is no longer `seen`; false after the time of spinning. */
 static bool spin_while(_Atomic uint32_t *word, uint32_t seen) {
     int64_t end = 0;
@@ -67,7 +61,7 @@ static bool spin_while(_Atomic uint32_t *word, uint32_t seen) {
                 return true;
             pause_core();
         }
-        int64_t now = nanoseconds();
+        int64_t now = tg_nanoseconds();
         if (end == 0)
             end = now + SPIN_NANOSECONDS;
         else if (now >= end)
@@ -77,8 +71,15 @@ static bool spin_while(_Atomic uint32_t *word, uint32_t seen) {
 
 static void run_share(const TgPool *pool, int thread) {
     int64_t first = pool->count * thread / pool->threads, last = pool->count * (thread + 1) / pool->threads;
-    if (first < last)
+    if (first >= last)
+        return;
+    if (pool->watch == NULL) {
         pool->task(pool->context, thread, first, last);
+        return;
+    }
+    int64_t begin = tg_nanoseconds();
+    pool->task(pool->context, thread, first, last);
+    pool->watch->ran(pool->watch->context, thread, begin, tg_nanoseconds());
 }
 
 static void bind_to(int core) {
@@ -145,6 +146,8 @@ void tg_pool_run(TgPool *pool, TgPoolTask *task, void *context, int64_t count) {
     run_share(pool, 0);
     finish_round(pool);
 }
+
+void tg_pool_watch(TgPool *pool, const TgWatch *watch) { pool->watch = watch; }
 
 int tg_pool_cores(void) {
     cpu_set_t mask;

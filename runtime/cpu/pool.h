@@ -6,6 +6,7 @@
 
 #include "ir/base/arena.h"
 #include "ir/base/status.h"
+#include "runtime/clock.h"
 
 typedef struct TgPool TgPool;
 
@@ -24,5 +25,7 @@ void tg_pool_close(TgPool *pool);
 
 /* Runs the loop [0, count): thread t of T takes [count * t / T, count * (t + 1) / T). Returns when all is done. */
 void tg_pool_run(TgPool *pool, TgPoolTask *task, void *context, int64_t count);
+/* NULL: nobody is told, and no clock is asked. Not while a loop runs; `watch` outlives its use. */
+void tg_pool_watch(TgPool *pool, const TgWatch *watch);
 
 #endif

@@ -38,7 +38,7 @@ static PlanStep *steps(Arena *arena) {
                       .bytes = 100,
                       .flops = 0.1};
     s[1] = (PlanStep){
-        .kind = STEP_KERNEL, .label = "exp+\"sum\"\n", .index = 1, .tiles = 7, .buffer_first = 3, .buffer_count = 3};
+        .kind = STEP_KERNEL, .work = WORK_ROWS, .label = "exp+\"sum\"\n", .index = 1, .tiles = 7, .buffer_first = 3, .buffer_count = 3};
     return s;
 }
 
@@ -145,7 +145,7 @@ static void text_form(Arena *arena) {
     const char *text = printed(arena, small_plan(arena));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "buffer 3 sum f32[1, 1] at 256 bytes 4 lanes 4 of 64\n"));
     CU_ASSERT_PTR_NOT_NULL(
-        strstr(text, "step 1 kernel 1 tiles 7 (1, 3.current, 3.0) bytes=0 flops=0 \"exp+\\\"sum\\\"\\x0a\"\n"));
+        strstr(text, "step 1 kernel 1 (row kernel) tiles 7 (1, 3.current, 3.0) bytes=0 flops=0 \"exp+\\\"sum\\\"\\x0a\"\n"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "step 0 dot 0 (0, 1, 2) bytes=1e+02 flops=0.1 \"dot\" a.tg:3:4\n"));
 }
 
