@@ -10,6 +10,7 @@ enum {
     FOR_OPT = 1 << COMMAND_OPT,
     FOR_LLC = 1 << COMMAND_LLC,
     FOR_DIFF = 1 << COMMAND_DIFF,
+    FOR_REDUCE = 1 << COMMAND_REDUCE,
     FOR_EXPLAIN = 1 << COMMAND_EXPLAIN,
     FOR_REPLAY = 1 << COMMAND_REPLAY,
     FOR_PROFILE = 1 << COMMAND_PROFILE,
@@ -98,7 +99,8 @@ static void keep(Arena *arena, Cli *cli, const OptionRow *row, const char *value
 
 /* No file and no folder has an empty name. */
 static bool takes_path(const OptionRow *row) {
-    return strcmp(row->value, "FILE") == 0 || strcmp(row->value, "DIR") == 0 || strcmp(row->value, "PATH") == 0;
+    return strcmp(row->value, "FILE") == 0 || strcmp(row->value, "DIR") == 0 || strcmp(row->value, "PATH") == 0 ||
+           strcmp(row->value, "SCRIPT") == 0;
 }
 
 /* argv[*at] is an option; steps over its value. */

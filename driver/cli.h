@@ -13,6 +13,7 @@
     X(OPT, "opt", "FILE|-", 1, 1, "run passes on a graph in text form")                                   \
     X(LLC, "llc", "FILE|-", 1, 1, "turn loops of kernels into LLVM IR or assembly")                       \
     X(DIFF, "diff", "FILE FILE", 2, 2, "compare two graphs, or the graphs of two models, by structure")   \
+    X(REDUCE, "reduce", "FILE.tgir", 1, 1, "shrink a graph for which a test script exits 0")               \
     X(REPLAY, "replay", "PROGRAM DUMP", 2, 2, "find the line of the value that was not finite")           \
     X(EXPLAIN, "explain", "-Wname", 0, MANY, "say what a warning means")                                  \
     X(PROFILE, "profile", "TRACE", 1, 1, "show where the time of training steps goes")                    \

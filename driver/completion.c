@@ -35,6 +35,7 @@ static ChoiceRow choice_of(const char *called) {
         {"FILE|-", CHOICE_FILE, NULL}, {"PROGRAM DUMP", CHOICE_FILE, NULL}, {"PASS", CHOICE_WORDS, add_passes},
         {"A,B", CHOICE_FREE, NULL},    {"STAGE", CHOICE_WORDS, add_stages},         {"FILE FILE", CHOICE_FILE, NULL},
         {"TRACE", CHOICE_FILE, NULL},
+        {"SCRIPT", CHOICE_FILE, NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].called, called) == 0)

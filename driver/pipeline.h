@@ -46,6 +46,7 @@ TG_CHECKED Status command_compile(Pipeline *p);
 TG_CHECKED Status command_opt(Pipeline *p);
 TG_CHECKED Status command_llc(Pipeline *p);
 TG_CHECKED Status command_diff(Pipeline *p); /* TG_DIFFERS: they are not the same */
+TG_CHECKED Status command_reduce(Pipeline *p);
 TG_CHECKED Status command_explain(Pipeline *p);
 TG_CHECKED Status command_replay(Pipeline *p);
 TG_CHECKED Status command_profile(Pipeline *p);
