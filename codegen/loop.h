@@ -13,6 +13,10 @@
    tg_reduce_lanes(extent) partial results, element i folded into partial i mod lanes in ascending order (lanes that got no
    element hold the neutral one: +0 for sums, -inf / +inf or the type's limits for max / min), then folds the upper half of the
    lanes onto the lower until one is left. `begin`/`end` bound the trip, `extent` is its largest size and alone fixes the lanes.
+   Iterations of a parallel loop are independent: a target may run them in any order or at once. It has no reductions of its own.
+   Outside of vector loops each iteration has the scratch that it stores to for itself: nothing of it is read elsewhere. Inside
+   of one, iterations store to different elements, which are read after the loop.
+
    sum: one rounding an addition, no FMA. max, min: NaN wins. argmax: the first of equal maxima, NaN wins; its value is the
    loop variable (i32). */
 #ifndef TG_LOOP_H
@@ -60,7 +64,7 @@ typedef enum LoopOp {
     LOOP_OP_COUNT
 } LoopOp;
 
-typedef enum LoopMode { MODE_TILE, MODE_SERIAL, MODE_VECTOR } LoopMode;
+typedef enum LoopMode { MODE_TILE, MODE_SERIAL, MODE_VECTOR, MODE_PARALLEL } LoopMode;
 
 typedef struct LoopInstr {
     uint8_t op, type, mode; /* LoopOp, DType, LoopMode */

@@ -142,9 +142,9 @@ static void buffer(Parser *p) {
 }
 
 static void loop(Parser *p, LoopInstr *instr) {
-    static const char *const MODES[] = {"tile", "serial", "vector"};
+    static const char *const MODES[] = {"tile", "serial", "vector", "parallel"};
     instr->type = DT_I64;
-    instr->mode = (uint8_t)named(p, MODES, 3, "expected tile, serial or vector");
+    instr->mode = (uint8_t)named(p, MODES, 4, "expected tile, serial, vector or parallel");
     instr->a = operand(p);
     expect(p, "to");
     instr->b = operand(p);

@@ -14,7 +14,7 @@
 #include <inttypes.h>
 
 static const char *const ROLES[] = {[ROLE_IN] = "in", [ROLE_OUT] = "out", [ROLE_SCRATCH] = "scratch"};
-static const char *const MODES[] = {[MODE_TILE] = "tile", [MODE_SERIAL] = "serial", [MODE_VECTOR] = "vector"};
+static const char *const MODES[] = {[MODE_TILE] = "tile", [MODE_SERIAL] = "serial", [MODE_VECTOR] = "vector", [MODE_PARALLEL] = "parallel"};
 
 static void print_address(Str *to, const LoopInstr *instr) {
     tg_str_printf(to, " %u[%%%u", instr->buffer, instr->a);

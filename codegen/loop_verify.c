@@ -11,6 +11,7 @@ typedef struct Verifier {
     LoopId *until; /* per value: 0, or the loop after whose end it cannot be read */
     LoopId *after; /* per reduction: the loop before whose end it cannot be read */
     bool *closed;  /* per loop */
+    LoopId *owner; /* per buffer: the parallel loop that stores to it, for itself */
     int tiles;
     const char *why;
 } Verifier;
@@ -54,6 +55,26 @@ static void check_loop(Verifier *v, LoopId id, const LoopInstr *instr) {
         v->open[v->depth++] = id;
 }
 
+/* The parallel loop around that no vector loop is around; 0: none. */
+static LoopId own_iteration(const Verifier *v) {
+    for (int i = 0; i < v->depth; i++)
+        if (v->k->instrs.at[v->open[i]].mode == MODE_VECTOR)
+            return 0;
+        else if (v->k->instrs.at[v->open[i]].mode == MODE_PARALLEL)
+            return v->open[i];
+    return 0;
+}
+
+/* Scratch that iterations of a parallel loop store to means nothing elsewhere. */
+static void check_scratch(Verifier *v, const LoopInstr *instr) {
+    LoopId loop = own_iteration(v), *owner = &v->owner[instr->buffer];
+    if (v->k->buffers.at[instr->buffer].role != ROLE_SCRATCH)
+        return;
+    if (instr->op == LOOP_store && loop != 0 && *owner == 0)
+        *owner = loop;
+    check(v, *owner == 0 || *owner == loop, "the scratch of a parallel loop's iterations is used elsewhere");
+}
+
 static void check_memory(Verifier *v, const LoopInstr *instr, DType type, LoopRole not_role, const char *why) {
     if (!check(v, instr->buffer < v->k->buffers.count, "no such buffer"))
         return;
@@ -62,6 +83,7 @@ static void check_memory(Verifier *v, const LoopInstr *instr, DType type, LoopRo
     check(v, buffer->role != not_role, why);
     check(v, type_of(v, instr->a) == DT_I64, "an index is not i64");
     check(v, instr->imm == 0 || in_vector(v), "a stride stands outside of a vector loop");
+    check_scratch(v, instr);
 }
 
 static void check_arithmetic(Verifier *v, const LoopInstr *instr) {
@@ -108,6 +130,7 @@ static void check_instr(Verifier *v, LoopId id) {
             v->closed[v->open[--v->depth]] = true;
     } else if (tg_loop_is_reduction(op)) {
         check(v, v->depth > 1, "a reduction stands in no loop");
+        check(v, v->k->instrs.at[around].mode != MODE_PARALLEL, "a reduction stands in a parallel loop");
         v->after[id] = around;
         v->until[id] = v->depth > 1 ? v->open[v->depth - 2] : 0;
         check(v, type_of(v, instr->a) != DT_BF16 && type_of(v, instr->a) != DT_F16, "bf16 and f16 do not compute");
@@ -129,7 +152,8 @@ Status tg_loop_verify(const LoopKernel *k, Diags *diags) {
     Verifier v = {.k = k,
                   .until = TG_ALLOC(k->arena, LoopId, count),
                   .after = TG_ALLOC(k->arena, LoopId, count),
-                  .closed = TG_ALLOC(k->arena, bool, count)};
+                  .closed = TG_ALLOC(k->arena, bool, count),
+                  .owner = TG_ALLOC(k->arena, LoopId, k->buffers.count)};
     LoopId id = 1;
     for (; id < count && v.why == NULL; id++)
         check_instr(&v, id);

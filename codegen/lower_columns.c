@@ -11,7 +11,8 @@ typedef struct Columns {
     Index outer;               /* index of the outer dimensions */
     LoopId first;              /* first column of the block */
     LoopId valid;              /* elements along the axis that hold records */
-    uint32_t *chunks, *groups; /* by reduction: 1 + the buffer of its chunks, of its groups of SCRATCH_CHUNKS chunks */
+    /* by reduction: 1 + the buffer of its chunks, of its groups of SCRATCH_CHUNKS chunks, of every other level of a tree */
+    uint32_t *chunks, *groups, *levels;
 } Columns;
 
 static const Node *node_at(const Lower *l, NodeId id) { return tg_node(l->func, id); }
@@ -101,31 +102,38 @@ static LoopId chunk_load(Columns *c, uint32_t buffer, LoopId chunk) {
     return tg_loop_load(c->l->k, buffer, chunk_address(c, chunk), 1);
 }
 
-static void combine_level(Columns *c, Group group, const uint32_t *buffers, int64_t count) {
+/* The `count` results in `from`, two and two, into `to`. */
+static void combine_level(Columns *c, Group group, const uint32_t *from, const uint32_t *to, int64_t count) {
     Lower *l = c->l;
-    LoopId pair = tg_lower_open(l, MODE_SERIAL, 0, loop_int(l, 0), loop_int(l, count / 2), count / 2);
+    LoopId pair = tg_lower_open(l, MODE_PARALLEL, 0, loop_int(l, 0), loop_int(l, count / 2), count / 2);
     LoopId even = two(l, LOOP_imul, pair, loop_int(l, 2)), odd = two(l, LOOP_iadd, even, loop_int(l, 1));
     for (uint32_t i = 0; i < c->nest->reductions.count; i++) {
         if (!in_group(c, i, group))
             continue;
         Op op = (Op)node_at(l, c->nest->reductions.at[i])->op;
-        LoopId sum = tg_lower_combine(l, op, chunk_load(c, buffers[i] - 1, even), chunk_load(c, buffers[i] - 1, odd));
-        tg_loop_store(l->k, buffers[i] - 1, chunk_address(c, pair), 1, sum);
+        LoopId sum = tg_lower_combine(l, op, chunk_load(c, from[i] - 1, even), chunk_load(c, from[i] - 1, odd));
+        tg_loop_store(l->k, to[i] - 1, chunk_address(c, pair), 1, sum);
     }
     tg_lower_close(l, 0);
     for (uint32_t i = 0; count % 2 && i < c->nest->reductions.count; i++)
         if (in_group(c, i, group))
-            tg_loop_store(l->k, buffers[i] - 1, chunk_address(c, loop_int(l, count / 2)), 1,
-                          chunk_load(c, buffers[i] - 1, loop_int(l, count - 1)));
+            tg_loop_store(l->k, to[i] - 1, chunk_address(c, loop_int(l, count / 2)), 1,
+                          chunk_load(c, from[i] - 1, loop_int(l, count - 1)));
 }
 
-/* The first `count` results in the scratch buffers, combined: into `out`. */
+/* The first `count` results in the scratch buffers, combined: into `out`. Levels of the tree lie in these buffers and in
+   others by turns, so that its pairs are independent. */
 static void combine_scratch(Columns *c, Group group, const uint32_t *buffers, int64_t count, LoopId *out) {
-    for (; count > 1; count = (count + 1) / 2)
-        combine_level(c, group, buffers, count);
+    const uint32_t *from = buffers, *to = c->levels;
+    for (; count > 1; count = (count + 1) / 2) {
+        combine_level(c, group, from, to, count);
+        const uint32_t *done = from;
+        from = to;
+        to = done;
+    }
     for (uint32_t i = 0; i < c->nest->reductions.count; i++)
         if (in_group(c, i, group))
-            out[i] = chunk_load(c, buffers[i] - 1, loop_int(c->l, 0));
+            out[i] = chunk_load(c, from[i] - 1, loop_int(c->l, 0));
 }
 
 /* Keeps `values` as number `at` of at most `count`. */
@@ -137,6 +145,11 @@ static void keep(Columns *c, Group group, uint32_t *buffers, int64_t count, Loop
         DType type = (DType)l->k->instrs.at[values[i]].type;
         if (buffers[i] == 0)
             buffers[i] = 1 + tg_loop_buffer(l->k, ROLE_SCRATCH, type, count * c->nest->block);
+        int64_t level = (count + 1) / 2 * c->nest->block;
+        if (c->levels[i] == 0)
+            c->levels[i] = 1 + tg_loop_buffer(l->k, ROLE_SCRATCH, type, level);
+        LoopBuffer *levels = &l->k->buffers.at[c->levels[i] - 1];
+        levels->count = level > levels->count ? level : levels->count;
         tg_loop_store(l->k, buffers[i] - 1, chunk_address(c, at), 1, values[i]);
     }
 }
@@ -146,7 +159,7 @@ static void fold_chunks(Columns *c, Group group, int64_t start, int64_t extent, 
                         LoopId *out) {
     Lower *l = c->l;
     int64_t most = (extent + CHUNK - 1) / CHUNK;
-    LoopId at = tg_lower_open(l, MODE_SERIAL, 0, loop_int(l, 0), loop_int(l, count), count);
+    LoopId at = tg_lower_open(l, MODE_PARALLEL, 0, loop_int(l, 0), loop_int(l, count), count);
     fold_chunk(c, group, start, extent, two(l, LOOP_iadd, first, at), out);
     keep(c, group, c->chunks, most < SCRATCH_CHUNKS ? most : SCRATCH_CHUNKS, at, out);
     tg_lower_close(l, 0);
@@ -250,7 +263,7 @@ static void store_outputs(Columns *c, bool zero) {
 static void columns_loop(Columns *c, LoopId begin, LoopId end, bool padding) {
     Lower *l = c->l;
     const Nest *nest = c->nest;
-    tg_lower_open(l, MODE_SERIAL, c->unit, begin, end, nest->units);
+    tg_lower_open(l, MODE_PARALLEL, c->unit, begin, end, nest->grain);
     LoopId unit = l->vars.at[c->unit].id;
     c->first = two(l, LOOP_imul, two(l, LOOP_irem, unit, loop_int(l, blocks(nest))), loop_int(l, nest->block));
     LoopId last = two(l, LOOP_imin, two(l, LOOP_iadd, c->first, loop_int(l, nest->block)), loop_int(l, nest->width));
@@ -268,7 +281,8 @@ void tg_lower_columns(Lower *l, const Nest *nest) {
     Columns c = {.l = l,
                  .nest = nest,
                  .chunks = TG_ALLOC(l->arena, uint32_t, nest->reductions.count),
-                 .groups = TG_ALLOC(l->arena, uint32_t, nest->reductions.count)};
+                 .groups = TG_ALLOC(l->arena, uint32_t, nest->reductions.count),
+                 .levels = TG_ALLOC(l->arena, uint32_t, nest->reductions.count)};
     c.unit = tg_lower_var(l, nest->units, l->depth + 1);
     c.column = tg_lower_var(l, nest->width, l->depth + 2);
     Index unit = tg_index_var(l, c.unit), rest;

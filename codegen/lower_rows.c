@@ -298,7 +298,7 @@ static void clear_output(Rows *r, const Output *output) {
 
 static void clear_rows(Rows *r, Span span) {
     Lower *l = r->l;
-    tg_lower_open(l, MODE_SERIAL, r->row, span.hi, span.all, r->nest->rows);
+    tg_lower_open(l, MODE_PARALLEL, r->row, span.hi, span.all, r->nest->grain);
     for (uint32_t i = 0; i < r->nest->outputs.count; i++)
         if (tg_type_batch_axis(r->nest->outputs.at[i].type) >= 0)
             clear_output(r, &r->nest->outputs.at[i]);
@@ -310,12 +310,12 @@ static void flat_nest(Rows *r, Span span) {
     const Nest *nest = r->nest;
     tg_lower_new_walk(l);
     each_root(r, 0, hoist_root);
-    tg_lower_open(l, MODE_VECTOR, r->column, span.lo, span.hi, nest->units);
+    tg_lower_open(l, MODE_VECTOR, r->column, span.lo, span.hi, nest->grain);
     store_columns(r, 0);
     tg_lower_close(l, r->column);
     if (!nest->batch_rows)
         return;
-    tg_lower_open(l, MODE_VECTOR, r->column, span.hi, span.all, nest->units);
+    tg_lower_open(l, MODE_VECTOR, r->column, span.hi, span.all, nest->grain);
     for (uint32_t i = 0; i < nest->outputs.count; i++)
         tg_lower_store(l, nest, &nest->outputs.at[i], output_place(r, &nest->outputs.at[i], &r->place), 0);
     tg_lower_close(l, r->column);
@@ -339,7 +339,7 @@ void tg_lower_rows(Lower *l, const Nest *nest) {
     LoopId end = nest->batch_width ? tg_lower_valid(l, nest->width / l->capacity) : loop_int(l, nest->width);
     tg_lower_new_walk(l);
     each_root(&r, 0, hoist_root);
-    tg_lower_open(l, MODE_SERIAL, r.row, span.lo, span.hi, nest->rows);
+    tg_lower_open(l, MODE_PARALLEL, r.row, span.lo, span.hi, nest->grain);
     run_stages(&r, end);
     store_narrow_outputs(&r);
     tg_lower_close(l, r.row);

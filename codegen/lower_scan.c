@@ -61,7 +61,7 @@ static Index open_columns(Scan *s, int64_t across, LoopId *first) {
     Index unit = tg_index_var(l, s->unit), outer, rest;
     tg_index_split(l, &unit, each, &outer, &rest);
     Span span = tg_lower_span(l, s->nest, false);
-    LoopId at = tg_lower_open(l, MODE_SERIAL, s->unit, span.lo, span.hi, s->nest->units);
+    LoopId at = tg_lower_open(l, MODE_PARALLEL, s->unit, span.lo, span.hi, s->nest->grain);
     *first = two(l, LOOP_imul, two(l, LOOP_irem, at, loop_int(l, each)), loop_int(l, s->nest->block));
     LoopId last = two(l, LOOP_imin, two(l, LOOP_iadd, *first, loop_int(l, s->nest->block)), loop_int(l, across));
     tg_lower_open(l, MODE_VECTOR, s->column, *first, last, s->nest->block);
@@ -111,7 +111,7 @@ static void clear_table(Scan *s, const Index *outer) {
     tg_index_add(l, &at, outer, s->length * s->inner);
     tg_index_add(l, &at, &step, s->inner);
     tg_index_add(l, &at, &column, 1);
-    tg_lower_open(l, MODE_SERIAL, along, loop_int(l, 0), loop_int(l, s->length), s->length);
+    tg_lower_open(l, MODE_PARALLEL, along, loop_int(l, 0), loop_int(l, s->length), s->length);
     int64_t stride;
     LoopId address = tg_index_address(l, &at, &stride);
     tg_loop_store(l->k, s->output->buffer, address, stride, tg_loop_number(l->k, s->output->type->dtype, 0));

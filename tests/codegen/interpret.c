@@ -28,6 +28,7 @@ typedef struct Machine {
     Partial **partials; /* per reduction */
     int64_t tile_first, tile_last;
     int64_t vector; /* variable of the innermost vector loop */
+    int vectors;    /* vector loops around */
     const char *why;
 } Machine;
 
@@ -393,6 +394,15 @@ static void each_reduction(Machine *m, LoopId loop, int what) {
     }
 }
 
+/* An iteration of a parallel loop finds nothing of another's in the scratch that it stores to. */
+static void spoil_scratch(Machine *m, LoopId loop) {
+    for (LoopId id = loop + 1; id < m->ends[loop]; id++) {
+        const LoopBuffer *buffer = &m->k->buffers.at[m->k->instrs.at[id].buffer];
+        if (m->k->instrs.at[id].op == LOOP_store && buffer->role == ROLE_SCRATCH)
+            memset(m->buffers[m->k->instrs.at[id].buffer], 0xA5, (size_t)buffer->count * tg_dtype(buffer->dtype)->bytes);
+    }
+}
+
 static void run_loop(Machine *m, LoopId id) {
     const LoopInstr *loop = &m->k->instrs.at[id];
     int64_t begin = m->values[loop->a].i, end = m->values[loop->b].i, outer = m->vector;
@@ -401,7 +411,12 @@ static void run_loop(Machine *m, LoopId id) {
     else if (end - begin > loop->imm)
         m->why = "a loop runs longer than its extent";
     each_reduction(m, id, 0);
-    for (int64_t i = begin; i < end && m->why == NULL; i++) {
+    m->vectors += loop->mode == MODE_VECTOR;
+    bool backward = loop->mode == MODE_PARALLEL; /* in any order: in this one */
+    for (int64_t at = begin; at < end && m->why == NULL; at++) {
+        int64_t i = backward ? begin + end - 1 - at : at;
+        if (backward && m->vectors == 0)
+            spoil_scratch(m, id);
         m->values[id].i = i;
         if (loop->mode == MODE_VECTOR)
             m->vector = i;
@@ -414,6 +429,7 @@ static void run_loop(Machine *m, LoopId id) {
         }
     }
     each_reduction(m, id, 1);
+    m->vectors -= loop->mode == MODE_VECTOR;
     m->vector = outer;
 }
 

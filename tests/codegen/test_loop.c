@@ -182,6 +182,11 @@ static void test_rules(void) {
         {KERNEL("%5 = for serial %1 to %2 extent 1 { %6 = reduce_sum f32 %4 %7 = fneg f32 %6 }"),
          "before its loop ends"},
         {KERNEL("%5 = reduce_sum f32 %4"), "stands in no loop"},
+        {KERNEL("%5 = for parallel %1 to %2 extent 1 { %6 = reduce_sum f32 %4 }"), "stands in a parallel loop"},
+        {"kernel k { buffer 0 out f32[1] buffer 1 scratch f32[1] %1 = const i64 0 %2 = const i64 1 %3 = for tile %1 to %2 "
+         "extent 1 { %4 = const f32 1 %5 = for parallel %1 to %2 extent 1 { store 1[%1], %4 } %8 = load f32 1[%1] store "
+         "0[%1], %8 } }",
+         "scratch of a parallel loop's iterations is used elsewhere"},
         {KERNEL("%5 = load f32 0[%1 + 1 * v]"), "outside of a vector loop"},
         {KERNEL("store 0[%1], %4"), "a store to an input"},
         {KERNEL("store 1[%1], %1"), "type is not the buffer's"},
