@@ -143,9 +143,15 @@ static void push_operand(FuncPlan *f, PlanStep *step, PlanOperand operand) {
 
 static void set_lines(const FuncPlan *f, PlanStep *step, LocsId locs) {
     Loc places[TG_PLAN_LINES];
-    step->line_count = tg_locs_list(f->p->graph, locs, places, TG_PLAN_LINES);
-    for (uint32_t i = 0; i < step->line_count; i++)
-        step->lines[i] = (PlanLine){f->p->graph->sources->files.at[places[i].file].path, places[i].line, places[i].column};
+    uint32_t count = tg_locs_list(f->p->graph, locs, places, TG_PLAN_LINES);
+    for (uint32_t i = 0; i < count; i++) {
+        bool known = false;
+        for (uint32_t k = 0; k < i && !known; k++)
+            known = places[k].file == places[i].file && places[k].line == places[i].line;
+        if (!known)
+            step->lines[step->line_count++] =
+                (PlanLine){f->p->graph->sources->files.at[places[i].file].path, places[i].line, places[i].column};
+    }
 }
 
 static PlanStep begin_step(FuncPlan *f, PlanStepKind kind, const char *label, LocsId locs) {

@@ -15,7 +15,7 @@
     X(DIFF, "diff", "FILE FILE", 2, 2, "compare two graphs, or the graphs of two models, by structure")   \
     X(REDUCE, "reduce", "FILE.tgir", 1, 1, "shrink a graph for which a test script exits 0")               \
     X(REPLAY, "replay", "PROGRAM DUMP", 2, 2, "find the line of the value that was not finite")           \
-    X(EXPLAIN, "explain", "-Wname", 0, MANY, "say what a warning means")                                  \
+    X(EXPLAIN, "explain", "-Wname | FILE.tg:LINE", 0, MANY, "say what a warning means, or what a line became") \
     X(PROFILE, "profile", "TRACE", 1, 1, "show where the time of training steps goes")                    \
     X(COMPLETION, "completion", "bash|zsh", 1, 1, "print completions for a shell")                        \
     X(MAN, "man", "", 0, 0, "print the manual page, in troff")                                            \

@@ -1,5 +1,5 @@
 /* tgc explain -Wname: what a warning means. */
-#include "driver/pipeline.h"
+#include "driver/explain.h"
 
 #include <string.h>
 
@@ -13,6 +13,13 @@ static const char *dashed(Arena *arena, const char *name) {
 }
 
 Status command_explain(Pipeline *p) {
+    const Texts *arguments = &p->cli->arguments;
+    if (arguments->count && explain_is_line(arguments->at[0])) {
+        if (arguments->count == 1 && p->cli->warnings.count == 0)
+            return explain_line(p);
+        tg_error(p->diags, (Loc){0}, "tgc explain takes one line of a model, and nothing else");
+        return TG_USAGE;
+    }
     const Texts *wanted = p->cli->warnings.count ? &p->cli->warnings : &p->cli->arguments;
     bool found = false;
     for (int w = 0; w < WARNING_COUNT; w++) {

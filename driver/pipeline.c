@@ -143,7 +143,7 @@ static Status lower(Pipeline *p) {
         sets = p->cli->sets;
     LowerOptions options = {.sets = sets.at, .set_count = sets.count, .fold = p->cli->value[CLI_NO_FOLD] == NULL,
                             .check_only = p->cli->command == COMMAND_CHECK};
-    if (p->cli->value[CLI_SHAPES])
+    if (p->cli->value[CLI_SHAPES] || p->cli->command == COMMAND_EXPLAIN)
         shapes_watch(p, &options);
     TG_TRY(tg_lower(p->arena, p->diags, p->sources, p->unit, p->std, &options, &p->model));
     pipeline_time(p, "lower", start);

@@ -64,6 +64,7 @@ const char *emit_stage_name(int index);
 /* --shapes: what lowering sees is kept; later the source is printed with it. */
 void shapes_watch(Pipeline *p, LowerOptions *options);
 void shapes_print(Pipeline *p, FILE *to);
+const char *shapes_of_line(Pipeline *p, uint32_t line); /* what it prints in the margin; "": nothing */
 /* --report */
 void report_print(Str *to, const TgPlan *plan);
 

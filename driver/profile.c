@@ -1,5 +1,6 @@
 /* tgc profile TRACE: where the time of training steps goes, by line of the source, by operation and by kind. */
 #include "driver/trace.h"
+#include "driver/units.h"
 #include "ir/base/map.h"
 
 #include <errno.h>
@@ -130,11 +131,8 @@ enum { ORDERS = sizeof orders / sizeof *orders };
 static const char *bold(const Profiler *profiler) { return profiler->color ? "\033[1m" : ""; }
 static const char *plain(const Profiler *profiler) { return profiler->color ? "\033[0m" : ""; }
 
-/* Steps of less than 10 ms are told in microseconds. */
-static bool in_microseconds(const Trace *trace) { return trace->time < 1e4; }
-
 static const char *step_time(const Profiler *profiler, double time) {
-    return tg_arena_printf(profiler->p->arena, "%.3f", in_microseconds(&profiler->trace) ? time : 1e-3 * time);
+    return trace_time(profiler->p->arena, &profiler->trace, time);
 }
 
 static const char *rate(const Profiler *profiler, double amount, double time) {
@@ -185,7 +183,7 @@ static void print_table(const Profiler *profiler, const Table *table) {
         if (trace_text(&profiler->trace, table->rows.at[i].name)[0] && length > name_width)
             name_width = length;
     }
-    const char *unit = in_microseconds(&profiler->trace) ? " µs a step" : " ms a step";
+    const char *unit = trace_in_microseconds(&profiler->trace) ? " µs a step" : " ms a step";
     printf("\n%s%8s %s %6s %8s %9s %6s  %s%s\n", bold(profiler), "share", unit, "roof", "GB/s", "GFLOP/s", "calls", table->title, plain(profiler));
     Row rest = {0}, all = {.name = "all"};
     for (uint32_t i = 0; i < count; i++) {
@@ -204,19 +202,6 @@ static void print_table(const Profiler *profiler, const Table *table) {
     printf("%6.1f %% %10s\n", 100 * all.time / profiler->trace.time, step_time(profiler, all.time));
 }
 
-/* "64 MiB" */
-static const char *bytes_text(Arena *arena, double bytes) {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-    int unit = 0;
-    for (; bytes >= 1024 && unit < 4; unit++)
-        bytes /= 1024;
-    return tg_arena_printf(arena, "%.4g %s", bytes, units[unit]);
-}
-
-static const char *duration_text(Arena *arena, double microseconds) {
-    return microseconds < 1e4 ? tg_arena_printf(arena, "%.4g µs", microseconds) : tg_arena_printf(arena, "%.4g ms", 1e-3 * microseconds);
-}
-
 static void print_head(const Profiler *profiler) {
     const Trace *trace = &profiler->trace;
     Arena *arena = profiler->p->arena;
@@ -226,13 +211,13 @@ static void print_head(const Profiler *profiler) {
     printf("%s%s%s: %lld step%s of %lld records on %lld thread%s\n", bold(profiler), trace->model, plain(profiler),
            (long long)trace->steps, trace->steps == 1 ? "" : "s", (long long)trace->batch, (long long)trace->threads,
            trace->threads == 1 ? "" : "s");
-    printf("step     %s, median (%s to %s), %.0f records/s, %.1f GFLOP/s\n", duration_text(arena, trace->step),
-           duration_text(arena, trace->least), duration_text(arena, trace->most), 1e6 * (double)trace->batch / trace->step,
+    printf("step     %s, median (%s to %s), %.0f records/s, %.1f GFLOP/s\n", units_time(arena, trace->step),
+           units_time(arena, trace->least), units_time(arena, trace->most), 1e6 * (double)trace->batch / trace->step,
            1e-3 * flops / trace->step);
     printf("roof    ");
     for (uint32_t i = 0; i < trace->roof.count; i++)
         if (i == 0 || i + 1 == trace->roof.count)
-            printf("%s %.1f GB/s copying %s", i ? "," : "", 1e-9 * trace->roof.copy[i].rate, bytes_text(arena, trace->roof.copy[i].bytes));
+            printf("%s %.1f GB/s copying %s", i ? "," : "", 1e-9 * trace->roof.copy[i].rate, units_bytes(arena, trace->roof.copy[i].bytes));
     if (trace->roof.flops > 0)
         printf(", %.0f GFLOP/s in dots", 1e-9 * trace->roof.flops);
     printf("\nthreads ");

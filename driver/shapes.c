@@ -158,3 +158,9 @@ void shapes_print(Pipeline *p, FILE *to) {
         else
             fprintf(to, "%s\n", lines[i].text.text);
 }
+
+const char *shapes_of_line(Pipeline *p, uint32_t line) {
+    Str text = tg_str(p->arena);
+    print_margin(&text, p->shapes, line);
+    return text.text;
+}

@@ -42,6 +42,12 @@ const char *trace_text(const Trace *trace, const char *line) {
     return text ? text : "";
 }
 
+bool trace_in_microseconds(const Trace *trace) { return trace->time < 1e4; }
+
+const char *trace_time(Arena *arena, const Trace *trace, double time) {
+    return tg_arena_printf(arena, "%.3f", trace_in_microseconds(trace) ? time : 1e-3 * time);
+}
+
 static Status refuse(Reader *r, const char *what) {
     tg_error(r->p->diags, (Loc){0}, "%s is no trace of 'train --profile': %s", r->trace->path, what);
     return TG_MODEL;
@@ -74,7 +80,7 @@ static uint32_t run_of(Reader *r, const json_t *args) {
     uint64_t *known = tg_map_put(&r->known, &step, sizeof step, NULL);
     if (*known)
         return (uint32_t)*known - 1;
-    TraceRun run = {.op = text_of(args, "op"), .shape = text_of(args, "shape"), .kind = text_of(args, "kind"),
+    TraceRun run = {.plan_step = (uint32_t)step, .op = text_of(args, "op"), .shape = text_of(args, "shape"), .kind = text_of(args, "kind"),
                     .function = text_of(args, "function"), .bytes = number_of(args, "bytes"), .flops = number_of(args, "flops")};
     const json_t *lines = json_object_get(args, "lines");
     run.lines = TG_ALLOC(r->p->arena, const char *, json_array_size(lines) + 1);
@@ -168,6 +174,7 @@ static void add_run(Reader *r, uint32_t index) {
     TraceRun *run = &r->runs.at[index];
     run->calls /= (double)trace->steps;
     run->roof = 1e6 * run->calls * tg_roof_seconds(&trace->roof, run->bytes, run->flops);
+    run->call_bytes = run->bytes;
     run->bytes *= run->calls;
     run->flops *= run->calls;
     run->time = median(r, r->times.at[index]);

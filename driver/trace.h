@@ -10,11 +10,12 @@
 
 /* A step of the plan, all its calls in a training step. */
 typedef struct TraceRun {
+    uint32_t plan_step;
     const char *op, *shape, *kind, *function; /* shape: of a dot; else "" */
     const char **lines;                       /* "gpt.tg:20", the first the most telling */
     uint32_t line_count;
     double calls, time, roof; /* roof: what the time would be at the roof */
-    double bytes, flops;
+    double bytes, flops, call_bytes; /* call_bytes: of one call */
     bool shared; /* among the threads */
 } TraceRun;
 
@@ -38,6 +39,9 @@ const char *trace_path(Pipeline *p, const char *named);
 /* Reports. TG_IO: not to be read; TG_MODEL: no trace of tgc. */
 TG_CHECKED Status trace_open(Pipeline *p, const char *path, Trace *trace);
 void trace_close(Trace *trace);
+/* Times of a step of less than 10 ms are told in microseconds, those of others in milliseconds. */
+bool trace_in_microseconds(const Trace *trace);
+const char *trace_time(Arena *arena, const Trace *trace, double time);
 const char *trace_text(const Trace *trace, const char *line); /* of the source; "" if it is not known */
 
 #endif

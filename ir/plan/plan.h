@@ -62,7 +62,7 @@ typedef struct PlanLine {
     uint32_t line, column;
 } PlanLine;
 
-enum { TG_PLAN_LINES = 4, TG_PLAN_STEP_BUFFERS = 1024 };
+enum { TG_PLAN_LINES = 8, TG_PLAN_STEP_BUFFERS = 1024 };
 
 typedef struct PlanStep {
     PlanStepKind kind;
@@ -73,7 +73,7 @@ typedef struct PlanStep {
     uint32_t buffer_first, buffer_count; /* into TgPlan.step_buffers. KERNEL: inputs then outputs. DOT: a, b, [bias], out,
                                             [scratch]. COPY: from, to */
     uint32_t line_count;
-    PlanLine lines[TG_PLAN_LINES];
+    PlanLine lines[TG_PLAN_LINES]; /* each once */
     double bytes, flops;
 } PlanStep;
 

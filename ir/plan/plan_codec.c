@@ -29,10 +29,11 @@ static const CodecField step_fields[] = {
     E(PlanStep, kind, STEP_COPY + 1), E(PlanStep, work, PLAN_WORK_COUNT), F(PlanStep, label, TEXT),       F(PlanStep, index, U32),
     F(PlanStep, tiles, I64),          F(PlanStep, buffer_first, U32), F(PlanStep, buffer_count, U32),
     F(PlanStep, line_count, U32),     LINE(PlanStep, lines[0]),       LINE(PlanStep, lines[1]),
-    LINE(PlanStep, lines[2]),         LINE(PlanStep, lines[3]),       F(PlanStep, bytes, F64),
-    F(PlanStep, flops, F64),
+    LINE(PlanStep, lines[2]),         LINE(PlanStep, lines[3]),       LINE(PlanStep, lines[4]),
+    LINE(PlanStep, lines[5]),         LINE(PlanStep, lines[6]),       LINE(PlanStep, lines[7]),
+    F(PlanStep, bytes, F64),          F(PlanStep, flops, F64),
 };
-_Static_assert(TG_PLAN_LINES == 4, "step_fields names every line");
+_Static_assert(TG_PLAN_LINES == 8, "step_fields names every line");
 
 static const CodecField operand_fields[] = {
     F(PlanOperand, buffer, U32),

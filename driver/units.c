@@ -1,0 +1,49 @@
+#include "driver/units.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *scaled(Arena *arena, double amount, double step, const char *const *units, int count) {
+    int unit = 0;
+    for (; fabs(amount) >= step && unit < count - 1; unit++)
+        amount /= step;
+    return tg_arena_printf(arena, amount < 10 && unit ? "%.2f%s%s" : amount < 100 && unit ? "%.1f%s%s" : "%.0f%s%s", amount,
+                           units[unit][0] ? " " : "", units[unit]);
+}
+
+const char *units_bytes(Arena *arena, double bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    return scaled(arena, bytes, 1024, units, 5);
+}
+
+const char *units_count(Arena *arena, double count) {
+    static const char *const units[] = {"", "k", "M", "G", "T"};
+    return scaled(arena, count, 1000, units, 5);
+}
+
+const char *units_time(Arena *arena, double microseconds) {
+    return microseconds < 1e4 ? tg_arena_printf(arena, "%.4g µs", microseconds)
+                              : tg_arena_printf(arena, "%.4g ms", 1e-3 * microseconds);
+}
+
+bool units_read_bytes(const char *text, double *bytes) {
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"", 1},      {"B", 1},     {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+                 {"KB", 1e3},  {"MB", 1e6},  {"GB", 1e9},     {"TB", 1e12},    {"K", 0x1p10},   {"M", 0x1p20},
+                 {"G", 0x1p30}, {"T", 0x1p40}};
+    char *end;
+    double amount = strtod(text, &end);
+    if (end == text || !isfinite(amount) || amount <= 0 || strpbrk(text, "xXpP"))
+        return false;
+    end += strspn(end, " ");
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcasecmp(end, units[i].name) == 0) {
+            *bytes = amount * units[i].bytes;
+            return true;
+        }
+    return false;
+}
