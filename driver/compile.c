@@ -37,6 +37,7 @@ static Status emit_plan(Pipeline *p, Str *to) {
 static Status emit_machine(Pipeline *p, Str *to, int assembly) {
     LlvmRequest request = pipeline_request(p);
     const LlvmModule *module;
+    p->doing = "making machine code";
     TG_TRY(tg_llvm_open(p->arena, p->diags, &module));
     return module->text(p->arena, p->diags, &request, assembly, to);
 }
@@ -124,7 +125,7 @@ Status command_compile(Pipeline *p) {
     TG_TRY(check_output(p, output));
     TG_TRY(pipeline_run(p, STAGE_PLAN));
     LlvmRequest request = pipeline_request(p);
-    double start = pipeline_seconds();
+    double start = pipeline_begin(p, "making the program");
     bool hit;
     TG_TRY(tg_program_write(p->arena, p->diags, &request, output, &hit));
     pipeline_time(p, hit ? "cached" : "program", start);

@@ -39,6 +39,7 @@ Status command_llc(Pipeline *p) {
     for (uint32_t i = 0; i < lowered.kernels.count; i++)
         TG_TRY(tg_loop_verify(lowered.kernels.at[i], p->diags));
     const LlvmModule *module;
+    p->doing = "making machine code";
     TG_TRY(tg_llvm_open(p->arena, p->diags, &module));
     Str out = tg_str(p->arena);
     TG_TRY(module->text(p->arena, p->diags, &request, assembly, &out));

@@ -1,5 +1,5 @@
 /* tgc: finds the command, sets up diagnostics, and turns the result into an exit code. */
-#include "driver/pipeline.h"
+#include "driver/crash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +76,10 @@ static Status run_command(Pipeline *p, Cli *cli, int argc, char **argv) {
         return TG_OK;
     }
     TG_TRY(set_diagnostics(p));
+    crash_begin(p, argc, argv);
     Status status = run_of(command)(p);
+    if (status == TG_INTERNAL && p->passes == NULL) /* passes write theirs */
+        crash_reproduce();
     uint32_t hidden = p->diags->errors > p->diags->error_limit ? p->diags->errors - p->diags->error_limit : 0;
     if (hidden && !p->diags->json)
         fprintf(stderr, "tgc: %u more error%s not shown\n", hidden, hidden == 1 ? "" : "s");

@@ -6,6 +6,8 @@
 
 static Status read_text(Pipeline *p, const char **path, char **text, size_t *length) {
     const char *why;
+    p->doing = "reading a graph";
+    p->reads_graph = true;
     Status status = tg_file_read(p->arena, *path, text, length, &why);
     if (status != TG_OK)
         tg_error(p->diags, (Loc){0}, "%s", why);
@@ -40,12 +42,13 @@ static Status graph(Pipeline *p, const char *path, Str *out) {
     Status status;
     PassOptions options = pipeline_pass_options(p, &status);
     TG_TRY(status);
-    PassContext context = {.arena = p->arena, .diags = p->diags};
     Graph *in, *result;
     TG_TRY(read_graph(p, path, &in));
     const char *passes = p->cli->value[CLI_PASSES];
-    TG_TRY(tg_passes_run(&context, &options, passes ? passes : "", in, &result));
-    pass_stats(p, &context);
+    PassContext *context = pipeline_passes(p);
+    TG_TRY(tg_passes_run(context, &options, passes ? passes : "", in, &result));
+    pass_stats(p, context);
+    p->passes = NULL;
     tg_graph_print(out, result);
     return TG_OK;
 }

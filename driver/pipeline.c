@@ -12,6 +12,17 @@ double pipeline_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+double pipeline_begin(Pipeline *p, const char *part) {
+    p->doing = part;
+    return pipeline_seconds();
+}
+
+PassContext *pipeline_passes(Pipeline *p) {
+    p->passes = TG_ALLOC(p->arena, PassContext, 1);
+    *p->passes = (PassContext){.arena = p->arena, .diags = p->diags};
+    return p->passes;
+}
+
 void pipeline_time(const Pipeline *p, const char *part, double start) {
     if (p->cli->value[CLI_TIME_REPORT])
         fprintf(stderr, "%-12s %8.3f ms\n", part, 1e3 * (pipeline_seconds() - start));
@@ -90,7 +101,7 @@ PassOptions pipeline_pass_options(Pipeline *p, Status *status) {
 static Status parse(Pipeline *p) {
     if (p->unit)
         return TG_OK;
-    double start = pipeline_seconds();
+    double start = pipeline_begin(p, "parsing");
     TG_TRY(tg_parse_std(p->arena, p->diags, p->sources, &p->std));
     TG_TRY(tg_parse_file(p->arena, p->diags, p->sources, p->cli->arguments.at[0], &p->unit));
     pipeline_time(p, "parse", start);
@@ -127,7 +138,7 @@ static void divide_sets(Pipeline *p, Texts *compiled) {
 static Status check_names(Pipeline *p) {
     if (p->named)
         return TG_OK;
-    double start = pipeline_seconds();
+    double start = pipeline_begin(p, "checking names");
     TG_TRY(tg_sema(p->arena, p->diags, p->unit, p->std));
     p->named = true;
     pipeline_time(p, "sema", start);
@@ -135,7 +146,7 @@ static Status check_names(Pipeline *p) {
 }
 
 static Status lower(Pipeline *p) {
-    double start = pipeline_seconds();
+    double start = pipeline_begin(p, "building the graph");
     Texts sets = {0};
     if (p->cli->command >= COMMAND_TRAIN && p->cli->sets.count)
         divide_sets(p, &sets);
@@ -163,7 +174,7 @@ static const char *absolute(Arena *arena, const char *path) {
 }
 
 static Status plan(Pipeline *p) {
-    double start = pipeline_seconds();
+    double start = pipeline_begin(p, "planning");
     Str text = tg_str(p->arena);
     tg_graph_print(&text, p->step);
     TG_TRY(tg_plan_build(p->arena, p->diags, p->kernel, text.text, &p->lowered));
@@ -186,12 +197,13 @@ Status pipeline_run(Pipeline *p, Stage until) {
     if (until == STAGE_NAMES)
         return TG_OK;
     TG_TRY(lower(p));
-    PassContext context = {.arena = p->arena, .diags = p->diags};
+    PassContext *context = pipeline_passes(p);
     if (until >= STAGE_STEP)
-        TG_TRY(tg_phases_run(&context, &options, "layout", p->model, &p->step));
+        TG_TRY(tg_phases_run(context, &options, "layout", p->model, &p->step));
     if (until >= STAGE_KERNEL)
-        TG_TRY(tg_passes_run(&context, &options, "fuse", p->step, &p->kernel));
-    pass_stats(p, &context);
+        TG_TRY(tg_passes_run(context, &options, "fuse", p->step, &p->kernel));
+    pass_stats(p, context);
+    p->passes = NULL;
     return until >= STAGE_PLAN ? plan(p) : TG_OK;
 }
 

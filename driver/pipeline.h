@@ -20,6 +20,9 @@ typedef struct Pipeline {
     bool named; /* names are checked */
     Graph *model, *step, *kernel;
     Lowered lowered;
+    const char *doing;      /* the part that runs: "parsing"; NULL: none yet */
+    PassContext *passes;    /* while passes run */
+    bool reads_graph;       /* the input is a graph's text: source files are only named in it */
     Shapes *shapes; /* of --shapes, once lowering has begun; or NULL */
 } Pipeline;
 
@@ -35,6 +38,10 @@ TG_CHECKED Status pipeline_run(Pipeline *p, Stage until);
 TG_CHECKED Status pipeline_check_options(Pipeline *p);
 /* Prints how long the part took that began at `start` seconds; with --time-report. */
 double pipeline_seconds(void);
+/* What runs from here on; when it begins. */
+double pipeline_begin(Pipeline *p, const char *part);
+/* For passes, until `passes` is NULL again. */
+PassContext *pipeline_passes(Pipeline *p);
 void pipeline_time(const Pipeline *p, const char *part, double start);
 /* path/digits.tg: digits */
 const char *pipeline_base_name(const Pipeline *p);

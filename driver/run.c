@@ -10,6 +10,7 @@ Status command_run(Pipeline *p) {
     TG_TRY(pipeline_run(p, STAGE_PLAN));
     LlvmRequest request = pipeline_request(p);
     const char *program;
+    p->doing = "making the program";
     TG_TRY(tg_program_cached(p->arena, p->diags, &request, &program));
     Texts words = {0};
     tg_push(p->arena, &words,

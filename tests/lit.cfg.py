@@ -32,6 +32,9 @@ config.substitutions += [
     ("%python", sys.executable),
     ("%models", os.path.join(root, "models")),
 ]
+with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as cache:
+    if "\nTGC_SANITIZE:BOOL=ON" in cache.read():
+        config.available_features.add("asan")
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TGC_LIB", "HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

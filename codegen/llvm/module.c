@@ -7,7 +7,16 @@
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+#include <setjmp.h>
 #include <string.h>
+
+/* LLVM ends the process on what it calls fatal, unless a handler does not come back. The C API's handlers have no context. */
+typedef void FatalHandler(void *context, const char *reason, bool make_crash_report);
+void install_fatal(FatalHandler *handler, void *context) __asm__("_ZN4llvm27install_fatal_error_handlerEPFvPvPKcbES0_");
+void remove_fatal(void) __asm__("_ZN4llvm26remove_fatal_error_handlerEv");
+void install_no_memory(FatalHandler *handler, void *context) __asm__("_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_");
+void remove_no_memory(void) __asm__("_ZN4llvm30remove_bad_alloc_error_handlerEv");
+void install_no_memory_for_new(void) __asm__("_ZN4llvm33install_out_of_memory_new_handlerEv");
 
 /* One compilation: what must be given back whatever happens. */
 typedef struct Unit {
@@ -22,6 +31,7 @@ typedef struct Unit {
     bool bf16;
     LLVMValueRef *kernels;
     const char *complaint; /* of LLVM's diagnostics: the first error */
+    jmp_buf fatal;         /* where LLVM's fatal errors go */
 } Unit;
 
 static Status internal(Diags *diags, const char *what) {
@@ -288,6 +298,31 @@ static Status code_text(Unit *unit, LLVMCodeGenFileType kind, Str *out) {
     return TG_OK;
 }
 
+static void on_fatal(void *context, const char *reason, bool make_crash_report) {
+    Unit *unit = context;
+    (void)make_crash_report;
+    longjmp(unit->fatal, (int)internal(unit->diags, reason));
+}
+
+static void on_no_memory(void *context, const char *reason, bool make_crash_report) {
+    Unit *unit = context;
+    (void)reason;
+    (void)make_crash_report;
+    tg_error(unit->diags, (Loc){0}, "no memory left for code generation");
+    longjmp(unit->fatal, TG_MEMORY);
+}
+
+static void install_handlers(Unit *unit) {
+    install_fatal(on_fatal, unit);
+    install_no_memory(on_no_memory, unit);
+    install_no_memory_for_new();
+}
+
+static void remove_handlers(void) {
+    remove_fatal();
+    remove_no_memory();
+}
+
 /* Runs `action` on an arena of its own: with no memory left, LLVM's things are still given back. */
 typedef Status UnitAction(Unit *unit, void *context);
 static Status with_unit(Arena *arena, Diags *diags, const LlvmRequest *request, UnitAction *action, void *context) {
@@ -295,7 +330,15 @@ static Status with_unit(Arena *arena, Diags *diags, const LlvmRequest *request, 
     tg_arena_init(&scratch, arena->host);
     Unit *unit = TG_ALLOC(arena, Unit, 1);
     *unit = (Unit){.arena = &scratch, .diags = diags, .request = request};
+    int fatal = setjmp(unit->fatal);
+    if (fatal) { /* LLVM's things are in no state to be given back */
+        remove_handlers();
+        tg_arena_deinit(&scratch);
+        return (Status)fatal;
+    }
+    install_handlers(unit);
     Status status = setjmp(scratch.guard) ? TG_MEMORY : action(unit, context);
+    remove_handlers();
     close_unit(unit);
     tg_arena_deinit(&scratch);
     return status;
