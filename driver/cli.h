@@ -17,6 +17,7 @@
     X(REPLAY, "replay", "PROGRAM DUMP", 2, 2, "find the line of the value that was not finite")           \
     X(EXPLAIN, "explain", "-Wname | FILE.tg:LINE", 0, MANY, "say what a warning means, or what a line became") \
     X(PROFILE, "profile", "TRACE", 1, 1, "show where the time of training steps goes")                    \
+    X(FIT, "fit", "FILE.tg", 1, 1, "find the largest batch, or other size, that fits into memory")                    \
     X(COMPLETION, "completion", "bash|zsh", 1, 1, "print completions for a shell")                        \
     X(MAN, "man", "", 0, 0, "print the manual page, in troff")                                            \
     X(TRAIN, "train", "FILE.tg", 1, 1, "compile, and train the model")                                    \

@@ -171,7 +171,7 @@ static uint32_t print_buffers(const Explain *e) {
         double bytes = (double)tg_type_count(type, 1) * tg_dtype(type->dtype)->bytes;
         if (count++ == 0)
             printf("\ndeclared\n");
-        printf("  %-10s %-20s %10s  %s%s\n", class_names[buffer->class], type_text(e, type), units_bytes(e->p->arena, bytes),
+        printf("  %-10s %-20s %10s  %s%s\n", class_names[buffer->class], type_text(e, type), tg_bytes_text(e->p->arena, bytes),
                buffer->name, buffer->frozen ? ", frozen" : "");
     }
     return count;
@@ -287,7 +287,7 @@ static void print_kernels(const Explain *e) {
         if (row->func != func)
             printf("  %s\n", func_name(e, row->func));
         func = row->func;
-        printf("    %-13s %4lld %10s %9s", tg_plan_kind(func, row->step), (long long)row->calls, units_bytes(arena, row->bytes),
+        printf("    %-13s %4lld %10s %9s", tg_plan_kind(func, row->step), (long long)row->calls, tg_bytes_text(arena, row->bytes),
                units_count(arena, row->flops));
         if (row->time > 0)
             print_time(e, row);

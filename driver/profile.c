@@ -217,7 +217,7 @@ static void print_head(const Profiler *profiler) {
     printf("roof    ");
     for (uint32_t i = 0; i < trace->roof.count; i++)
         if (i == 0 || i + 1 == trace->roof.count)
-            printf("%s %.1f GB/s copying %s", i ? "," : "", 1e-9 * trace->roof.copy[i].rate, units_bytes(arena, trace->roof.copy[i].bytes));
+            printf("%s %.1f GB/s copying %s", i ? "," : "", 1e-9 * trace->roof.copy[i].rate, tg_bytes_text(arena, trace->roof.copy[i].bytes));
     if (trace->roof.flops > 0)
         printf(", %.0f GFLOP/s in dots", 1e-9 * trace->roof.flops);
     printf("\nthreads ");

@@ -30,6 +30,11 @@ void report_print(Str *to, const TgPlan *plan) {
     tg_str_printf(to, "parameters    %" PRId64 "\n", parameter_count(plan));
     tg_str_printf(to, "memory        %" PRId64 " bytes, of them %" PRId64 " persistent\n", plan->arena_bytes,
                   plan->persistent_bytes);
+    int64_t bytes[PLAN_CLASS_COUNT];
+    tg_plan_memory(plan, bytes);
+    for (int i = 0; i < PLAN_CLASS_COUNT; i++)
+        if (bytes[i])
+            tg_str_printf(to, "    %-12s %12" PRId64 " bytes\n", tg_plan_memory_name((PlanBufferClass)i), bytes[i]);
     tg_str_printf(to, "batch         %" PRId64 " in micro-batches of %" PRId64 ", %" PRId64 " lane%s\n", plan->batch,
                   plan->micro, plan->lanes, plan->lanes == 1 ? "" : "s");
     tg_str_printf(to, "kernels       %" PRIu32 "\ndots          %" PRIu32 "\n", plan->kernel_count, plan->dot_count);

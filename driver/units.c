@@ -5,22 +5,12 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *scaled(Arena *arena, double amount, double step, const char *const *units, int count) {
-    int unit = 0;
-    for (; fabs(amount) >= step && unit < count - 1; unit++)
-        amount /= step;
-    return tg_arena_printf(arena, amount < 10 && unit ? "%.2f%s%s" : amount < 100 && unit ? "%.1f%s%s" : "%.0f%s%s", amount,
-                           units[unit][0] ? " " : "", units[unit]);
-}
-
-const char *units_bytes(Arena *arena, double bytes) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    return scaled(arena, bytes, 1024, units, 5);
-}
-
 const char *units_count(Arena *arena, double count) {
-    static const char *const units[] = {"", "k", "M", "G", "T"};
-    return scaled(arena, count, 1000, units, 5);
+    static const char *const units[] = {"", " k", " M", " G", " T"};
+    int unit = 0;
+    for (; count >= 1000 && unit < 4; unit++)
+        count /= 1000;
+    return tg_arena_printf(arena, "%.*f%s", unit == 0 || count >= 99.95 ? 0 : count >= 9.995 ? 1 : 2, count, units[unit]);
 }
 
 const char *units_time(Arena *arena, double microseconds) {

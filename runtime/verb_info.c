@@ -2,32 +2,16 @@
 
 #include <string.h>
 
-/* What a buffer class is called, and whether `info` lists its memory. */
-static const char *const class_names[] = {
-    [PLAN_PARAM] = "parameters", [PLAN_STATE] = "states",     [PLAN_OPTIMIZER] = "optimizer",
-    [PLAN_SUM] = "sums",         [PLAN_INPUT] = "inputs",     [PLAN_OUTPUT] = "outputs",
-    [PLAN_CONST] = "constants",  [PLAN_TEMP] = "temporaries", [PLAN_SCRATCH] = "scratch",
-};
-enum { CLASS_COUNT = sizeof class_names / sizeof *class_names };
-
-typedef struct Totals {
-    int64_t bytes[CLASS_COUNT]; /* of all buffers; temporaries share memory, so the sum passes the arena */
-    int64_t parameters;
-} Totals;
-
 static int64_t elements(const PlanBuffer *buffer) {
     return tg_data_bytes(buffer->dtype, buffer->rank, buffer->dims) / tg_dtype(buffer->dtype)->bytes;
 }
 
-static Totals totals_of(const TgPlan *plan) {
-    Totals totals = {0};
-    for (uint32_t i = 0; i < plan->buffer_count; i++) {
-        const PlanBuffer *buffer = &plan->buffers[i];
-        totals.bytes[buffer->class] += buffer->lanes > 1 ? buffer->lanes * buffer->lane_bytes : buffer->bytes;
-        if (buffer->class == PLAN_PARAM)
-            totals.parameters += elements(buffer);
-    }
-    return totals;
+static int64_t count_parameters(const TgPlan *plan) {
+    int64_t count = 0;
+    for (uint32_t i = 0; i < plan->buffer_count; i++)
+        if (plan->buffers[i].class == PLAN_PARAM)
+            count += elements(&plan->buffers[i]);
+    return count;
 }
 
 static json_t *json_dims(int rank, const int64_t *dims) {
@@ -82,15 +66,17 @@ static json_t *json_functions(const TgPlan *plan) {
     return list;
 }
 
-static Status print_json(Session *session, const Totals *totals) {
+static Status print_json(Session *session) {
     const TgPlan *plan = session->plan;
     json_t *memory = json_pack("{s:I, s:I}", "arena", (json_int_t)plan->arena_bytes, "persistent",
                                (json_int_t)plan->persistent_bytes);
-    for (int i = 0; i < CLASS_COUNT; i++)
-        json_object_set_new(memory, class_names[i], json_integer(totals->bytes[i]));
+    int64_t bytes[PLAN_CLASS_COUNT];
+    tg_plan_memory(plan, bytes);
+    for (int i = 0; i < PLAN_CLASS_COUNT; i++)
+        json_object_set_new(memory, tg_plan_memory_name((PlanBufferClass)i), json_integer(bytes[i]));
     json_t *document = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "source", plan->source_path, "cpu", plan->cpu,
                                  "batch", (json_int_t)plan->batch, "micro", (json_int_t)plan->micro, "lanes",
-                                 (json_int_t)plan->lanes, "parameter_count", (json_int_t)totals->parameters);
+                                 (json_int_t)plan->lanes, "parameter_count", (json_int_t)count_parameters(plan));
     json_object_set_new(document, "parameters", json_parameters(plan));
     json_object_set_new(document, "memory", memory);
     json_object_set_new(document, "settings", json_settings(&session->settings));
@@ -99,7 +85,7 @@ static Status print_json(Session *session, const Totals *totals) {
     return tg_session_print_json(session, document);
 }
 
-static void print_parameters(Session *session, const Totals *totals) {
+static void print_parameters(Session *session) {
     FILE *out = session->out;
     const TgPlan *plan = session->plan;
     fprintf(out, "parameters\n");
@@ -110,27 +96,18 @@ static void print_parameters(Session *session, const Totals *totals) {
                     tg_data_shape(session->arena, buffer->dtype, buffer->rank, buffer->dims),
                     (long long)elements(buffer), buffer->frozen ? "  frozen" : "");
     }
-    fprintf(out, "  %-32s %-20s %12lld\n", "in all", "", (long long)totals->parameters);
+    fprintf(out, "  %-32s %-20s %12lld\n", "in all", "", (long long)count_parameters(plan));
 }
 
-static const char *bytes_text(Arena *arena, int64_t bytes) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    int unit = 0;
-    while (value >= 1024 && unit < 4) {
-        value /= 1024;
-        unit++;
-    }
-    return tg_arena_printf(arena, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-}
-
-static void print_memory(Session *session, const Totals *totals) {
+static void print_memory(Session *session) {
     FILE *out = session->out;
+    int64_t bytes[PLAN_CLASS_COUNT];
+    tg_plan_memory(session->plan, bytes);
     fprintf(out, "\nmemory\n");
-    for (int i = 0; i < CLASS_COUNT; i++)
-        if (totals->bytes[i] > 0)
-            fprintf(out, "  %-32s %s\n", class_names[i], bytes_text(session->arena, totals->bytes[i]));
-    fprintf(out, "  %-32s %s  (buffers share it)\n", "arena", bytes_text(session->arena, session->plan->arena_bytes));
+    for (int i = 0; i < PLAN_CLASS_COUNT; i++)
+        if (bytes[i] > 0)
+            fprintf(out, "  %-32s %10s\n", tg_plan_memory_name((PlanBufferClass)i), tg_bytes_text(session->arena, (double)bytes[i]));
+    fprintf(out, "  %-32s %10s\n", "in all", tg_bytes_text(session->arena, (double)session->plan->arena_bytes));
 }
 
 static void print_rest(Session *session) {
@@ -157,14 +134,13 @@ static void print_rest(Session *session) {
 }
 
 Status tg_verb_info(Session *session) {
-    Totals totals = totals_of(session->plan);
     if (session->options->value[OPT_JSON] != NULL)
-        return print_json(session, &totals);
+        return print_json(session);
     fprintf(session->out, "%s, compiled for %.60s\nbatch %lld, micro %lld, lanes %lld\n\n", session->plan->source_path,
             session->plan->cpu, (long long)session->plan->batch, (long long)session->plan->micro,
             (long long)session->plan->lanes);
-    print_parameters(session, &totals);
-    print_memory(session, &totals);
+    print_parameters(session);
+    print_memory(session);
     print_rest(session);
     return TG_OK;
 }

@@ -85,3 +85,12 @@ const char *tg_closest(const char *name, const char *const *names, uint32_t coun
     }
     return closest;
 }
+
+const char *tg_bytes_text(Arena *arena, double bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    enum { LAST = sizeof units / sizeof *units - 1 };
+    int unit = 0;
+    for (; bytes >= 1000 && unit < LAST; unit++)
+        bytes /= 1024;
+    return tg_arena_printf(arena, "%.*f %s", unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2, bytes, units[unit]);
+}

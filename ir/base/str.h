@@ -18,6 +18,9 @@ void tg_str_printf(Str *str, const char *format, ...) __attribute__((format(prin
 enum { TG_NUMBER_TEXT = 32 };
 const char *tg_number_text(double value, char out[TG_NUMBER_TEXT]);
 
+/* Three digits of it: "512 B", "51.3 MiB". */
+const char *tg_bytes_text(Arena *arena, double bytes);
+
 /* The name of `names` that is closest to `name` by edits (at most 1 and a third of its length), or NULL. */
 const char *tg_closest(const char *name, const char *const *names, uint32_t count);
 

@@ -22,6 +22,7 @@ typedef enum PlanBufferClass {
     PLAN_CONST,  /* filled from TgPlan.data once */
     PLAN_TEMP,
     PLAN_SCRATCH, /* of a dot's pieces */
+    PLAN_CLASS_COUNT
 } PlanBufferClass;
 
 typedef struct PlanBuffer {
@@ -196,6 +197,10 @@ TG_CHECKED Status tg_plan_check(Arena *arena, const TgPlan *plan, const char **w
 TG_CHECKED Status tg_plan_write(Str *to, const TgPlan *plan);
 TG_CHECKED Status tg_plan_read(Arena *arena, const void *data, size_t bytes, TgPlan **plan, const char **why);
 void tg_plan_print(Str *to, const TgPlan *plan);
+/* What the arena is for, by class; it adds up to arena_bytes. Temporaries share their place: TEMP is what they take together, SCRATCH
+   what the pieces of dots take beyond that. */
+void tg_plan_memory(const TgPlan *plan, int64_t bytes[PLAN_CLASS_COUNT]);
+const char *tg_plan_memory_name(PlanBufferClass class); /* "parameters", "activations" */
 /* "dot", "row kernel"; "optimizer" for all of the tail but its dots. */
 const char *tg_plan_kind(const PlanFunc *func, const PlanStep *step);
 

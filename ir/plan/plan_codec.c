@@ -9,7 +9,7 @@
 
 static const CodecField buffer_fields[] = {
     F(PlanBuffer, name, TEXT),
-    E(PlanBuffer, class, PLAN_SCRATCH + 1),
+    E(PlanBuffer, class, PLAN_CLASS_COUNT),
     E(PlanBuffer, dtype, DT_COUNT),
     F(PlanBuffer, rank, U8),
     A(PlanBuffer, dims, I64, TG_PLAN_RANK),
