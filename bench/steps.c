@@ -15,7 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROUNDS = 15, REPEATS = 200 };
+enum { ROUNDS = 9, MOST_REPEATS = 200 };
+static const double round_ns = 1e6; /* repeats of a step fill this, if they can */
 
 /* What a step of training runs, in order. */
 static const PlanFuncKind kinds[] = {PLAN_SCALARS, PLAN_PRE, PLAN_MICRO, PLAN_TAIL, PLAN_FIELDS};
@@ -31,12 +32,18 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+static double time_runs(TgExec *exec, const PlanFunc *func, int repeats) {
+    double begin = now();
+    for (int i = 0; i < repeats; i++)
+        tg_exec_run(exec, func, 0);
+    return now() - begin;
+}
+
 /* Nanoseconds of one run of `func`. */
 static double time_func(TgExec *exec, const PlanFunc *func) {
-    double begin = now();
-    for (int i = 0; i < REPEATS; i++)
-        tg_exec_run(exec, func, 0);
-    return (now() - begin) / REPEATS;
+    double once = time_runs(exec, func, 1);
+    int repeats = once < round_ns / MOST_REPEATS ? MOST_REPEATS : (int)(round_ns / once);
+    return repeats > 1 ? time_runs(exec, func, repeats) / repeats : once;
 }
 
 typedef struct Timed {

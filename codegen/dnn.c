@@ -42,6 +42,23 @@ static int64_t tile_of(int64_t wanted, int64_t size) {
     return wanted == 0 || wanted > size ? size : wanted;
 }
 
+/* A task is the least that a core takes: few cores idle where a dot has `TASKS_WANTED` of them, and a call of `LEAST_MFLOP` is worth
+   its own cost. Halves stay whole vectors. */
+enum { TASKS_WANTED = 4, LEAST_TILE = 32 };
+static const double LEAST_MFLOP = 1;
+
+static void share_out(DnnChoice *choice, const PlanDot *dot, int64_t k) {
+    for (;;) {
+        int64_t down = (dot->m + choice->tile_m - 1) / choice->tile_m, across = (dot->n + choice->tile_n - 1) / choice->tile_n;
+        double tasks = (double)(down * across) * (double)dot->groups * (double)dot->pieces;
+        double mflop = 2e-6 * (double)choice->tile_m * (double)choice->tile_n * (double)k;
+        int64_t *side = choice->tile_n >= choice->tile_m ? &choice->tile_n : &choice->tile_m;
+        if (tasks >= TASKS_WANTED || mflop < 2 * LEAST_MFLOP || *side < 2 * LEAST_TILE)
+            return;
+        *side = (*side / 2 + LEAST_TILE - 1) / LEAST_TILE * LEAST_TILE;
+    }
+}
+
 DnnChoice tg_dnn_variant(const PlanDot *dot) {
     DnnChoice choice = {DNN_CONVERT, tile_of(0, dot->m), tile_of(0, dot->n)};
     int64_t k = dot->pieces > 1 ? dot->k / dot->pieces : dot->k;
@@ -64,6 +81,7 @@ DnnChoice tg_dnn_variant(const PlanDot *dot) {
             choice.variant = gives_f32_only && dot->out_dtype != DT_F32 ? DNN_MATMUL : row->variant;
         choice.tile_m = tile_of(row->tile_m, dot->m);
         choice.tile_n = tile_of(row->tile_n, dot->n);
+        share_out(&choice, dot, k);
         return choice;
     }
     return choice;
