@@ -46,6 +46,7 @@ typedef uint32_t LoopId; /* instruction 0 is none */
     X(fadd, 2) X(fsub, 2) X(fmul, 2) X(fdiv, 2) X(fma, 3) X(fneg, 1) X(fabs, 1) X(fsqrt, 1)                                 \
     X(fmax, 2) X(fmin, 2) /* IEEE 754-2019 maximum, minimum: NaN wins, -0 < +0 */                                           \
     X(ffloor, 1) X(fceil, 1) X(fround, 1) /* ties to even */                                                                \
+    X(fscale, 2) /* f32: a * 2^b, one rounding; b is a whole number between -250 and 250, or NaN like a */                  \
     X(iadd, 2) X(isub, 2) X(imul, 2) X(idiv, 2) X(irem, 2) X(udiv, 2) X(urem, 2) X(imax, 2) X(imin, 2) X(umax, 2) X(umin, 2) \
     X(and, 2) X(or, 2) X(xor, 2) X(not, 1) X(shl, 2) X(lshr, 2) X(ashr, 2)                                                  \
     X(feq, 2) X(fne, 2) X(flt, 2) X(fle, 2) X(fgt, 2) X(fge, 2) /* ordered, but fne: true for NaN */                        \
@@ -77,11 +78,14 @@ typedef struct LoopInstr {
 
 typedef enum LoopRole { ROLE_IN, ROLE_OUT, ROLE_SCRATCH } LoopRole;
 
-/* A buffer of a kernel. IN and OUT are the call's buffers, in this order; SCRATCH lives on the stack of the call. */
+/* A buffer of a kernel. IN and OUT are the call's buffers, in this order; SCRATCH lives on the stack of the call. IN and OUT
+   begin at multiples of 64 bytes. `streamed`, of an OUT: it is larger than a cache and no input of the call, so what is stored had
+   better not take the cache's place. A hint: it changes no value, and a target may ignore it. */
 typedef struct LoopBuffer {
     LoopRole role;
     DType dtype;
     int64_t count; /* elements (capacity) */
+    bool streamed;
 } LoopBuffer;
 
 typedef struct LoopKernel {

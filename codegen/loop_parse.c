@@ -138,7 +138,9 @@ static void buffer(Parser *p) {
     expect(p, "[");
     int64_t count = integer(p);
     expect(p, "]");
-    tg_loop_buffer(p->k, (LoopRole)role, type, count);
+    uint32_t index = tg_loop_buffer(p->k, (LoopRole)role, type, count);
+    if (role == ROLE_OUT)
+        p->k->buffers.at[index].streamed = accept(p, "streamed");
 }
 
 static void loop(Parser *p, LoopInstr *instr) {

@@ -68,8 +68,8 @@ void tg_loop_print(Str *to, const LoopKernel *k) {
     tg_str_printf(to, "kernel %s {\n", k->name);
     for (uint32_t i = 0; i < k->buffers.count; i++) {
         const LoopBuffer *buffer = &k->buffers.at[i];
-        tg_str_printf(to, "  buffer %u %s %s[%" PRId64 "]\n", i, ROLES[buffer->role], tg_dtype(buffer->dtype)->name,
-                      buffer->count);
+        tg_str_printf(to, "  buffer %u %s %s[%" PRId64 "]%s\n", i, ROLES[buffer->role], tg_dtype(buffer->dtype)->name,
+                      buffer->count, buffer->streamed ? " streamed" : "");
     }
     int depth = 1;
     for (LoopId id = 1; id < k->instrs.count; id++) {

@@ -89,7 +89,7 @@ static void check_memory(Verifier *v, const LoopInstr *instr, DType type, LoopRo
 static void check_arithmetic(Verifier *v, const LoopInstr *instr) {
     LoopOp op = (LoopOp)instr->op;
     DType a = type_of(v, instr->a);
-    bool floats = (op >= LOOP_fadd && op <= LOOP_fround) || (op >= LOOP_feq && op <= LOOP_fge);
+    bool floats = (op >= LOOP_fadd && op <= LOOP_fscale) || (op >= LOOP_feq && op <= LOOP_fge);
     bool same = (!instr->b || type_of(v, instr->b) == a) && (!instr->c || type_of(v, instr->c) == a);
     if (op == LOOP_select) {
         check(v, a == DT_BOOL, "a condition is not bool");
@@ -99,6 +99,7 @@ static void check_arithmetic(Verifier *v, const LoopInstr *instr) {
     check(v, same, "operands of two types");
     check(v, floats == is_float(a), "an operand of the wrong kind");
     check(v, a != DT_BF16 && a != DT_F16, "bf16 and f16 do not compute");
+    check(v, op != LOOP_fscale || a == DT_F32, "fscale is for f32");
 }
 
 static void check_cast(Verifier *v, const LoopInstr *instr) {

@@ -119,6 +119,16 @@ static const double WEIGHTS[OP_COUNT] = {
 
 static bool is_reduction(Op op) { return tg_op(op)->fuse == FUSE_reduce; }
 
+/* A broadcast along the last axis: its operand is made once a row. */
+static bool is_made_once(const Lower *l, NodeId id) {
+    const Node *node = tg_node(l->func, id);
+    if (node->op != OP_broadcast)
+        return false;
+    const Type *from = tg_node_type(l->graph, l->func, tg_operand(l->func, node, 0)), *to = tg_node_type(l->graph, l->func, id);
+    uint32_t last = from->rank;
+    return last == 0 || node->attr->list[0].at[last - 1] != to->rank - 1 || tg_dim_extent(l, from->dims[last - 1]) == 1;
+}
+
 static void analyse(Lower *l) {
     uint32_t count = l->func->nodes.count;
     l->level = TG_ALLOC(l->arena, int, count);
@@ -131,7 +141,7 @@ static void analyse(Lower *l) {
         for (uint32_t i = 0; i < node->operand_count; i++) {
             NodeId operand = tg_operand(l->func, node, i);
             l->level[id] = l->level[operand] > l->level[id] ? l->level[operand] : l->level[id];
-            l->weight[id] += l->weight[operand];
+            l->weight[id] += is_made_once(l, id) ? 0 : l->weight[operand];
         }
         if (is_reduction((Op)node->op)) {
             l->level[id]++;

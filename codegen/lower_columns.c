@@ -4,33 +4,79 @@
 
 enum { CHUNK = 32, UNROLLED_CHUNKS = 4, SCRATCH_CHUNKS = 1024, BLOCK_WORK = 16384, MAX_PIECES = 64 };
 
+/* What is larger than the cache of a core is read as it lies, rows outside and columns inside, with the chunks' sums in scratch, a
+   group of about the root of all chunks at a time. A unit is as wide as scratch allows, and so narrow that WIDE_UNITS threads
+   have one each. */
+enum { WIDE_BYTES = 512 << 10, WIDE_SCRATCH = 96 << 10, WIDE_UNITS = 16, WIDE_BLOCK = 64 };
+
 typedef struct Columns {
     Lower *l;
     const Nest *nest;
     uint32_t unit, column;
     Index outer;               /* index of the outer dimensions */
-    LoopId first;              /* first column of the block */
+    bool wide;
+    LoopId first, last;        /* columns of the block */
     LoopId valid;              /* elements along the axis that hold records */
     /* by reduction: 1 + the buffer of its chunks, of its groups of SCRATCH_CHUNKS chunks, of every other level of a tree */
     uint32_t *chunks, *groups, *levels;
 } Columns;
 
 static const Node *node_at(const Lower *l, NodeId id) { return tg_node(l->func, id); }
+static NodeId reduced_node(const Lower *l, NodeId reduction) { return tg_operand(l->func, node_at(l, reduction), 0); }
 static LoopId loop_int(Lower *l, int64_t value) { return tg_loop_int(l->k, DT_I64, value); }
 static LoopId two(Lower *l, LoopOp op, LoopId a, LoopId b) { return tg_loop_op(l->k, op, a, b, 0); }
 static int64_t blocks(const Nest *nest) { return nest->block ? (nest->width + nest->block - 1) / nest->block : 1; }
 
+static int64_t chunks_of(const Nest *nest) { return (nest->length + CHUNK - 1) / CHUNK; }
+
+/* Chunks a group: a power of two, so that a group is a subtree. */
+static int64_t wide_group_of(const Nest *nest) {
+    int64_t group = 1;
+    while (group * group < chunks_of(nest))
+        group *= 2;
+    return group;
+}
+
+static DType sum_type(const Lower *l, NodeId reduction) {
+    return tg_loop_compute_type((DType)tg_node_type(l->graph, l->func, reduced_node(l, reduction))->dtype);
+}
+
+/* Scratch for a column of sums: a group, all groups, and the levels of their trees. */
+static int64_t wide_column_bytes(const Lower *l, const Nest *nest) {
+    int64_t bytes = 0, group = wide_group_of(nest), rows = group + (chunks_of(nest) + group - 1) / group;
+    for (uint32_t i = 0; i < nest->reductions.count; i++)
+        bytes += tg_dtype(sum_type(l, nest->reductions.at[i]))->bytes * (rows + (rows + 1) / 2);
+    return bytes;
+}
+
+/* Only sums in one piece: their chunks begin with a number that changes nothing. */
+static bool is_wide(const Lower *l, const Nest *nest) {
+    for (uint32_t i = 0; i < nest->reductions.count; i++) {
+        const Node *node = node_at(l, nest->reductions.at[i]);
+        if (node->op != OP_reduce_sum || !tg_is_float(sum_type(l, nest->reductions.at[i])) || tg_lower_int(node, 1, 1) > 1)
+            return false;
+    }
+    return nest->width >= WIDE_BLOCK && nest->length * nest->width * 4 >= WIDE_BYTES && chunks_of(nest) > 1 &&
+           wide_column_bytes(l, nest) * WIDE_BLOCK <= WIDE_SCRATCH;
+}
+
+static int64_t wide_block(const Lower *l, const Nest *nest) {
+    int64_t block = WIDE_SCRATCH / wide_column_bytes(l, nest), even = nest->width * nest->rows / WIDE_UNITS;
+    block = (block < even ? block : even) / WIDE_BLOCK * WIDE_BLOCK;
+    return block > WIDE_BLOCK ? block : WIDE_BLOCK;
+}
+
 void tg_lower_columns_size(Lower *l, Nest *nest) {
-    (void)l;
     int64_t length = nest->length ? nest->length : 1;
     int64_t block = (BLOCK_WORK / length + LOOP_LANES - 1) / LOOP_LANES * LOOP_LANES;
     block = block < LOOP_LANES ? LOOP_LANES : block;
+    if (is_wide(l, nest))
+        block = wide_block(l, nest);
     nest->block = block < nest->width ? block : nest->width;
     nest->units = nest->width ? nest->rows * blocks(nest) : 0;
     nest->work = nest->block * length;
 }
 
-static NodeId reduced_node(const Lower *l, NodeId reduction) { return tg_operand(l->func, node_at(l, reduction), 0); }
 
 static const Place *operand_place(Columns *c, NodeId reduction, uint32_t along) {
     Lower *l = c->l;
@@ -52,6 +98,8 @@ typedef struct Group {
     bool argmax; /* argmaxes, whose order does not matter, or the others */
     int64_t split;
 } Group;
+
+static const Group SUMS = {.split = 1};
 
 static Group group_of(const Lower *l, NodeId id) {
     if (node_at(l, id)->op == OP_argmax)
@@ -260,16 +308,113 @@ static void store_outputs(Columns *c, bool zero) {
         tg_lower_store(l, nest, &nest->outputs.at[i], tg_index_unflatten(l, &at, nest->outputs.at[i].type), values[i]);
 }
 
+/* ---- rows outside, columns inside ---- */
+
+/* -0, which leaves the first element as it is; over nothing +0. */
+static void wide_start(Columns *c, LoopId at, LoopId begin, LoopId end) {
+    Lower *l = c->l;
+    LoopId some = two(l, LOOP_ilt, begin, end);
+    tg_lower_open(l, MODE_VECTOR, c->column, c->first, c->last, c->nest->block);
+    for (uint32_t i = 0; i < c->nest->reductions.count; i++) {
+        DType type = sum_type(l, c->nest->reductions.at[i]);
+        LoopId start = tg_loop_op(l->k, LOOP_select, some, tg_loop_number(l->k, type, -0.0), tg_loop_number(l->k, type, 0));
+        tg_loop_store(l->k, c->chunks[i] - 1, chunk_address(c, at), 1, start);
+    }
+    tg_lower_close(l, c->column);
+}
+
+static void wide_row(Columns *c, LoopId at, uint32_t along) {
+    Lower *l = c->l;
+    const Nest *nest = c->nest;
+    tg_lower_new_walk(l);
+    for (uint32_t i = 0; i < nest->reductions.count; i++)
+        tg_lower_hoist(l, reduced_node(l, nest->reductions.at[i]), operand_place(c, nest->reductions.at[i], along));
+    tg_lower_open(l, MODE_VECTOR, c->column, c->first, c->last, nest->block);
+    for (uint32_t i = 0; i < nest->reductions.count; i++) {
+        NodeId id = nest->reductions.at[i];
+        LoopId value = tg_lower_compute(l, reduced_node(l, id), operand_place(c, id, along));
+        LoopId sum = two(l, LOOP_fadd, chunk_load(c, c->chunks[i] - 1, at), value);
+        tg_loop_store(l->k, c->chunks[i] - 1, chunk_address(c, at), 1, sum);
+    }
+    tg_lower_close(l, c->column);
+}
+
+/* The chunks [first, first + count), into their scratch; then combined: group `group`. */
+static void wide_group(Columns *c, LoopId first, int64_t count, LoopId group) {
+    Lower *l = c->l;
+    const Nest *nest = c->nest;
+    LoopId *sums = TG_ALLOC(l->arena, LoopId, nest->reductions.count);
+    LoopId at = tg_lower_open(l, MODE_SERIAL, 0, loop_int(l, 0), loop_int(l, count), count);
+    LoopId begin = two(l, LOOP_imul, two(l, LOOP_iadd, first, at), loop_int(l, CHUNK));
+    LoopId end = two(l, LOOP_imin, two(l, LOOP_iadd, begin, loop_int(l, CHUNK)), loop_int(l, nest->length));
+    end = two(l, LOOP_imin, end, c->valid);
+    wide_start(c, at, begin, end);
+    uint32_t along = tg_lower_var(l, nest->length, l->depth + 1);
+    tg_lower_open(l, MODE_SERIAL, along, begin, end, CHUNK);
+    wide_row(c, at, along);
+    tg_lower_close(l, along);
+    tg_lower_close(l, 0);
+    tg_lower_open(l, MODE_VECTOR, c->column, c->first, c->last, nest->block);
+    combine_scratch(c, SUMS, c->chunks, count, sums);
+    for (uint32_t i = 0; i < nest->reductions.count; i++)
+        tg_loop_store(l->k, c->groups[i] - 1, chunk_address(c, group), 1, sums[i]);
+    tg_lower_close(l, c->column);
+}
+
+static void wide_scratch(Columns *c, int64_t group, int64_t groups) {
+    const Nest *nest = c->nest;
+    int64_t most = group > groups ? group : groups;
+    for (uint32_t i = 0; i < nest->reductions.count; i++) {
+        DType type = sum_type(c->l, nest->reductions.at[i]);
+        c->chunks[i] = 1 + tg_loop_buffer(c->l->k, ROLE_SCRATCH, type, group * nest->block);
+        c->groups[i] = 1 + tg_loop_buffer(c->l->k, ROLE_SCRATCH, type, groups * nest->block);
+        c->levels[i] = 1 + tg_loop_buffer(c->l->k, ROLE_SCRATCH, type, (most + 1) / 2 * nest->block);
+    }
+}
+
+/* Loops over groups, chunks and rows around the columns. */
+enum { MOST_ROW_LOOPS = 3 };
+
+static void fold_wide(Columns *c) {
+    Lower *l = c->l;
+    int64_t chunks = chunks_of(c->nest), size = wide_group_of(c->nest), whole = chunks / size, rest = chunks % size;
+    wide_scratch(c, size, whole + (rest != 0));
+    LoopId group = tg_lower_open(l, MODE_SERIAL, 0, loop_int(l, 0), loop_int(l, whole), whole);
+    wide_group(c, two(l, LOOP_imul, group, loop_int(l, size)), size, group);
+    tg_lower_close(l, 0);
+    if (rest != 0)
+        wide_group(c, loop_int(l, whole * size), rest, loop_int(l, whole));
+}
+
+static void combine_wide(Columns *c) {
+    Lower *l = c->l;
+    LoopId *sums = TG_ALLOC(l->arena, LoopId, c->nest->reductions.count);
+    int64_t size = wide_group_of(c->nest);
+    combine_scratch(c, SUMS, c->groups, (chunks_of(c->nest) + size - 1) / size, sums);
+    for (uint32_t i = 0; i < c->nest->reductions.count; i++) {
+        NodeId id = c->nest->reductions.at[i];
+        l->reduced[id] = tg_loop_convert(l->k, LOOP_convert, sums[i], tg_node_type(l->graph, l->func, id)->dtype);
+    }
+}
+
 static void columns_loop(Columns *c, LoopId begin, LoopId end, bool padding) {
     Lower *l = c->l;
     const Nest *nest = c->nest;
     tg_lower_open(l, MODE_PARALLEL, c->unit, begin, end, nest->grain);
     LoopId unit = l->vars.at[c->unit].id;
     c->first = two(l, LOOP_imul, two(l, LOOP_irem, unit, loop_int(l, blocks(nest))), loop_int(l, nest->block));
-    LoopId last = two(l, LOOP_imin, two(l, LOOP_iadd, c->first, loop_int(l, nest->block)), loop_int(l, nest->width));
-    tg_lower_open(l, MODE_VECTOR, c->column, c->first, last, nest->block);
+    c->last = two(l, LOOP_imin, two(l, LOOP_iadd, c->first, loop_int(l, nest->block)), loop_int(l, nest->width));
+    if (c->wide && !padding) {
+        int depth = l->vars.at[c->column].depth;
+        l->vars.at[c->column].depth = depth + MOST_ROW_LOOPS;
+        fold_wide(c);
+        l->vars.at[c->column].depth = depth;
+    }
+    tg_lower_open(l, MODE_VECTOR, c->column, c->first, c->last, nest->block);
     l->stage = 0;
-    if (!padding)
+    if (!padding && c->wide)
+        combine_wide(c);
+    else if (!padding)
         fold_groups(c);
     l->stage = 1;
     store_outputs(c, padding);
@@ -280,6 +425,7 @@ static void columns_loop(Columns *c, LoopId begin, LoopId end, bool padding) {
 void tg_lower_columns(Lower *l, const Nest *nest) {
     Columns c = {.l = l,
                  .nest = nest,
+                 .wide = is_wide(l, nest),
                  .chunks = TG_ALLOC(l->arena, uint32_t, nest->reductions.count),
                  .groups = TG_ALLOC(l->arena, uint32_t, nest->reductions.count),
                  .levels = TG_ALLOC(l->arena, uint32_t, nest->reductions.count)};

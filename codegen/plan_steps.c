@@ -203,15 +203,34 @@ static bool has_batch(const Graph *graph, const Func *func) {
     return false;
 }
 
-/* Loops of the kernel for this capacity, made once. */
-static Status loops_of(FuncPlan *f, uint32_t kernel, uint32_t *index) {
+/* Results from this size on are streamed: nothing larger stays in cache until it is read. */
+enum { STREAMED_BYTES = 64 << 20, MOST_STREAMED = 32 };
+
+/* The results of the step, a bit each from the first on, that are streamed. One that lies on an input is in cache anyway. */
+static uint32_t streamed_results(const FuncPlan *f, const PlanStep *step, uint32_t inputs) {
+    const PlanOperand *operands = f->p->operands.at + step->buffer_first;
+    uint32_t streamed = 0;
+    for (uint32_t i = inputs; i < step->buffer_count && i < inputs + MOST_STREAMED; i++) {
+        bool over_input = false;
+        for (uint32_t k = 0; k < inputs; k++)
+            over_input |= operands[k].buffer == operands[i].buffer;
+        if (!over_input && f->p->buffers.at[operands[i].buffer].buffer.bytes >= STREAMED_BYTES)
+            streamed |= 1u << (i - inputs);
+    }
+    return streamed;
+}
+
+/* Loops of the kernel for this capacity, made once for each choice of streamed results. */
+static Status loops_of(FuncPlan *f, uint32_t kernel, uint32_t streamed, uint32_t *index) {
     const Func *body = f->p->graph->funcs.at[kernel];
-    int64_t key[] = {kernel, has_batch(f->p->graph, body) ? f->capacity : 0};
+    int64_t key[] = {kernel, has_batch(f->p->graph, body) ? f->capacity : 0, streamed};
     uint64_t *known = tg_map_put(&f->p->kernels, key, sizeof key, NULL);
     if (*known == 0) {
         const char *name = tg_arena_printf(f->p->arena, "k%u", f->p->out->kernels.count);
         LoopKernel *loops;
         TG_TRY(tg_lower_kernel(f->p->arena, f->p->diags, f->p->graph, body, f->capacity, name, &loops));
+        for (uint32_t i = 0; i < body->results.count && i < MOST_STREAMED; i++)
+            loops->buffers.at[body->args.count + i].streamed = streamed >> i & 1;
         tg_push(f->p->arena, &f->p->out->kernels, loops);
         *known = f->p->out->kernels.count;
     }
@@ -224,8 +243,6 @@ static Status plan_call(FuncPlan *f, NodeId id) {
     const Func *kernel = f->p->graph->funcs.at[call->attr->ref];
     PlanStep step = begin_step(f, STEP_KERNEL, label_of(f, kernel), call->locs);
     step.work = work_of(f->p->graph, kernel);
-    TG_TRY(loops_of(f, call->attr->ref, &step.index));
-    step.tiles = f->p->out->kernels.at[step.index]->tiles;
     for (uint32_t i = 0; i < call->operand_count; i++)
         push_operand(f, &step, read_operand(f, tg_operand(f->func, call, i)));
     /* Results follow their call; one that nothing reads is written all the same. */
@@ -237,6 +254,8 @@ static Status plan_call(FuncPlan *f, NodeId id) {
             written++;
         }
     }
+    TG_TRY(loops_of(f, call->attr->ref, streamed_results(f, &step, call->operand_count), &step.index));
+    step.tiles = f->p->out->kernels.at[step.index]->tiles;
     for (NodeId k = 1; k < kernel->nodes.count; k++)
         step.flops += tg_node_flops(f->p->graph, kernel, k, f->capacity);
     end_step(f, &step);

@@ -39,15 +39,15 @@ static const double EXP[] = {0.49999994, 0.166665211, 0.0416682623, 0.0083686746
 static const double LOG2_E = 1.44269504, LN2_HIGH = 0.693145752, LN2_LOW = 1.42860677e-06,
                     ROUNDER = 12582912; /* 1.5 * 2^23 */
 
-/* e^x = 2^n e^r, |r| < 0.35, and e^r = 1 + r + r^2 q. n as i32; x must lie where n is small. */
+/* e^x = 2^n e^r, |r| < 0.35, and e^r = 1 + r + r^2 q. n as i32 and as f32; x must lie where n is small. */
 typedef struct Reduced {
-    LoopId n, r, square, q;
+    LoopId n, whole, r, square, q;
 } Reduced;
 
 static Reduced exp_reduced(LoopKernel *k, LoopId x) {
     LoopId shifted = fma_(k, x, f32(k, LOG2_E), f32(k, ROUNDER));
     LoopId whole = two(k, LOOP_fsub, shifted, f32(k, ROUNDER));
-    Reduced reduced = {.n = two(k, LOOP_isub, bits(k, shifted, DT_I32), i32(k, 0x4B400000))};
+    Reduced reduced = {.n = two(k, LOOP_isub, bits(k, shifted, DT_I32), i32(k, 0x4B400000)), .whole = whole};
     reduced.r = fma_(k, whole, f32(k, -LN2_LOW), fma_(k, whole, f32(k, -LN2_HIGH), x));
     reduced.square = two(k, LOOP_fmul, reduced.r, reduced.r);
     reduced.q = polynomial(k, DT_F32, reduced.r, EXP, COUNT(EXP));
@@ -67,13 +67,12 @@ static LoopId clamped(LoopKernel *k, LoopId x, double low, double high) {
     return at_most(k, at_least(k, x, f32(k, low)), f32(k, high));
 }
 
-/* What 1 + r rounds away goes into the small part; the scale in two steps: results may be denormal, or pass 2^128. */
+/* What 1 + r rounds away goes into the small part. */
 static LoopId exp_f32(LoopKernel *k, LoopId x) {
     Reduced e = exp_reduced(k, clamped(k, x, -104.5, 89.5));
     LoopId sum = two(k, LOOP_fadd, e.r, f32(k, 1)), lost = two(k, LOOP_fsub, e.r, two(k, LOOP_fsub, sum, f32(k, 1)));
     LoopId value = two(k, LOOP_fadd, sum, fma_(k, e.square, e.q, lost));
-    LoopId half = two(k, LOOP_ashr, e.n, i32(k, 1)), rest = two(k, LOOP_isub, e.n, half);
-    return two(k, LOOP_fmul, two(k, LOOP_fmul, value, power_of_two(k, half)), power_of_two(k, rest));
+    return two(k, LOOP_fscale, value, e.whole);
 }
 
 LoopId scalar_exp(LoopKernel *k, DType type, LoopId x) {

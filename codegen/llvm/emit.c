@@ -55,6 +55,7 @@ static void emit_blocks(Emit *e) {
     bind_buffers(e);
     tg_emit_analyse(e);
     tg_emit_range(e, 1, e->k->instrs.count);
+    tg_emit_fence(e);
     LLVMBuildRetVoid(e->builder);
     LLVMBuildBr(e->entry, start);
 }
@@ -75,6 +76,7 @@ void tg_emit_body(EmitModule *shared, const LoopKernel *k, LLVMValueRef function
         .partials = TG_ALLOC(shared->arena, EmitPartial, count),
         .match = TG_ALLOC(shared->arena, LoopId, count),
         .varies = TG_ALLOC(shared->arena, bool, count),
+        .factor = TG_ALLOC(shared->arena, uint8_t, count),
         .buffer = TG_ALLOC(shared->arena, LLVMValueRef, k->buffers.count),
     };
     e.buffers_argument = LLVMGetParam(e.function, 0);

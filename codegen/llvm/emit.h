@@ -18,6 +18,7 @@ typedef struct EmitModule {
     LLVMModuleRef module;
     const char *cpu, *features;
     bool bf16;   /* the CPU rounds f32 to bf16 */
+    bool avx512; /* it has AVX-512F */
     bool global; /* kernels are visible outside of the module */
     Map bodies;  /* that kernels share: what a kernel is but its keys -> the function */
 } EmitModule;
@@ -55,6 +56,7 @@ typedef struct Emit {
     EmitPartial *partials;
     LoopId *match;        /* per LOOP_for: its end */
     bool *varies;         /* per value: over its vector loop */
+    uint8_t *factor;      /* per i64 value: a power of two up to 64 that divides it (of a vector loop: a group's first) */
     LLVMValueRef *buffer; /* per buffer: its address */
 
     /* The vector loop that is being written; 0: none. */
@@ -73,7 +75,7 @@ LLVMValueRef tg_emit_declare(EmitModule *shared, const char *name, LLVMTypeRef t
 void tg_emit_body(EmitModule *shared, const LoopKernel *k, LLVMValueRef function, const EmitKeys *keys);
 
 /* loops.c */
-void tg_emit_analyse(Emit *e); /* fills `match` and `varies` */
+void tg_emit_analyse(Emit *e); /* fills `match`, `varies` and `factor` */
 void tg_emit_range(Emit *e, LoopId first, LoopId end);
 
 /* types and values (value.c) */
@@ -102,6 +104,7 @@ LLVMValueRef tg_emit_extremum(Emit *e, DType type, bool maximum, LLVMValueRef a,
 /* memory.c */
 void tg_emit_load(Emit *e, LoopId id);
 void tg_emit_store(Emit *e, LoopId id);
+void tg_emit_fence(Emit *e); /* at the kernel's end: what was stored past the cache is there for every thread */
 
 /* reduce.c: before the loop, at the instruction, after the loop */
 void tg_emit_reduce_begin(Emit *e, LoopId loop);

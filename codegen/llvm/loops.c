@@ -1,6 +1,29 @@
 /* Loops: tile and serial ones as they stand; vector loops as full groups and a masked rest. */
 #include "codegen/llvm/emit.h"
 
+enum { MOST_FACTOR = 64 };
+
+static uint8_t least(uint8_t a, uint8_t b) { return a < b ? a : b; }
+
+static uint8_t factor_of(const Emit *e, const LoopInstr *instr) {
+    uint8_t a = e->factor[instr->a], b = e->factor[instr->b];
+    switch (instr->op) {
+    case LOOP_const:
+        return instr->imm % MOST_FACTOR == 0 ? MOST_FACTOR : (uint8_t)(instr->imm & -instr->imm);
+    case LOOP_for:
+        return instr->mode == MODE_VECTOR ? least(a, LOOP_LANES) : 1;
+    case LOOP_imul:
+        return a * b < MOST_FACTOR ? (uint8_t)(a * b) : MOST_FACTOR;
+    case LOOP_iadd:
+    case LOOP_isub:
+    case LOOP_imin:
+    case LOOP_imax:
+        return least(a, b);
+    default:
+        return 1;
+    }
+}
+
 void tg_emit_analyse(Emit *e) {
     const LoopKernel *k = e->k;
     LoopId open[64];
@@ -23,6 +46,7 @@ void tg_emit_analyse(Emit *e) {
             varies = false;
         }
         e->varies[id] = varies;
+        e->factor[id] = factor_of(e, instr);
     }
 }
 

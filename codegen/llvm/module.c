@@ -28,7 +28,7 @@ typedef struct Unit {
     LLVMTargetMachineRef machine;
     char *triple;
     const char *cpu, *features;
-    bool bf16;
+    bool avx512, bf16;
     LLVMValueRef *kernels;
     const char *complaint; /* of LLVM's diagnostics: the first error */
     jmp_buf fatal;         /* where LLVM's fatal errors go */
@@ -57,39 +57,40 @@ static const char *kept(Arena *arena, char *message) {
 /* A CPU that --cpu= names. LLVM accepts any name and falls back to the plainest CPU. */
 typedef struct Cpu {
     const char *name;
-    bool bf16; /* it has the instruction that rounds f32 to bf16, in all vector lengths */
+    bool avx512; /* it has AVX-512F */
+    bool bf16;   /* it has the instruction that rounds f32 to bf16, in all vector lengths */
 } Cpu;
 
 static const Cpu *known_cpus(uint32_t *count) {
     static const Cpu cpus[] = {
 #if defined(__x86_64__)
-        {"x86-64", false},
-        {"x86-64-v2", false},
-        {"x86-64-v3", false},
-        {"x86-64-v4", false},
-        {"haswell", false},
-        {"broadwell", false},
-        {"skylake", false},
-        {"skylake-avx512", false},
-        {"cascadelake", false},
-        {"cooperlake", true},
-        {"icelake-client", false},
-        {"icelake-server", false},
-        {"tigerlake", false},
-        {"alderlake", false},
-        {"sapphirerapids", true},
-        {"emeraldrapids", true},
-        {"graniterapids", true},
-        {"znver1", false},
-        {"znver2", false},
-        {"znver3", false},
-        {"znver4", true},
+        {"x86-64", false, false},
+        {"x86-64-v2", false, false},
+        {"x86-64-v3", false, false},
+        {"x86-64-v4", true, false},
+        {"haswell", false, false},
+        {"broadwell", false, false},
+        {"skylake", false, false},
+        {"skylake-avx512", true, false},
+        {"cascadelake", true, false},
+        {"cooperlake", true, true},
+        {"icelake-client", true, false},
+        {"icelake-server", true, false},
+        {"tigerlake", true, false},
+        {"alderlake", false, false},
+        {"sapphirerapids", true, true},
+        {"emeraldrapids", true, true},
+        {"graniterapids", true, true},
+        {"znver1", false, false},
+        {"znver2", false, false},
+        {"znver3", false, false},
+        {"znver4", true, true},
 #else
-        {"generic", false},
-        {"neoverse-n1", false},
-        {"neoverse-n2", false},
-        {"neoverse-v1", false},
-        {"neoverse-v2", false},
+        {"generic", false, false},
+        {"neoverse-n1", false, false},
+        {"neoverse-n2", false, false},
+        {"neoverse-v1", false, false},
+        {"neoverse-v2", false, false},
 #endif
     };
     *count = sizeof cpus / sizeof *cpus;
@@ -115,6 +116,7 @@ static Status choose_cpu(Unit *unit) {
     if (wanted == NULL || wanted[0] == '\0' || strcmp(wanted, "host") == 0 || strcmp(wanted, "native") == 0) {
         unit->cpu = kept(unit->arena, LLVMGetHostCPUName());
         unit->features = kept(unit->arena, LLVMGetHostCPUFeatures());
+        unit->avx512 = strstr(unit->features, "+avx512f") != NULL;
         unit->bf16 = strstr(unit->features, "+avx512bf16") && strstr(unit->features, "+avx512vl");
         return TG_OK;
     }
@@ -124,6 +126,7 @@ static Status choose_cpu(Unit *unit) {
         if (strcmp(cpus[i].name, wanted) == 0) {
             unit->cpu = wanted;
             unit->features = "";
+            unit->avx512 = cpus[i].avx512;
             unit->bf16 = cpus[i].bf16;
             return TG_OK;
         }
@@ -191,6 +194,7 @@ static Status emit_kernels(Unit *unit, bool global) {
         .cpu = unit->cpu,
         .features = unit->features,
         .bf16 = unit->bf16,
+        .avx512 = unit->avx512,
         .global = global,
         .bodies = tg_map(unit->arena),
     };

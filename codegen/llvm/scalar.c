@@ -62,6 +62,37 @@ static LLVMValueRef invert(const OpCall *call, int code) {
     return LLVMBuildNot(call->e->builder, call->a, "");
 }
 
+/* 2^n for integers, -127 < n < 128. */
+static LLVMValueRef power_of_two(const OpCall *call, LLVMTypeRef integer, LLVMValueRef n) {
+    LLVMBuilderRef b = call->e->builder;
+    LLVMValueRef biased = LLVMBuildAdd(b, n, tg_emit_constant(call->e, integer, 127), "");
+    return LLVMBuildBitCast(b, LLVMBuildShl(b, biased, tg_emit_constant(call->e, integer, 23), ""), call->type, "");
+}
+
+/* In two steps, of which only the second rounds: results may be denormal, or pass 2^128. Adding 1.5 * 2^23 puts a whole number
+   into the low bits. */
+static LLVMValueRef scale_in_steps(const OpCall *call) {
+    Emit *e = call->e;
+    LLVMBuilderRef b = e->builder;
+    LLVMTypeRef integer = tg_emit_like(e, e->i32, call->a);
+    LLVMValueRef shifted = LLVMBuildFAdd(b, call->b, tg_emit_real(e, call->type, 12582912), "");
+    LLVMValueRef n = LLVMBuildSub(b, LLVMBuildBitCast(b, shifted, integer, ""), tg_emit_constant(e, integer, 0x4B400000), "");
+    LLVMValueRef half = LLVMBuildAShr(b, n, tg_emit_constant(e, integer, 1), ""), rest = LLVMBuildSub(b, n, half, "");
+    LLVMValueRef once = LLVMBuildFMul(b, call->a, power_of_two(call, integer, half), "");
+    return LLVMBuildFMul(b, once, power_of_two(call, integer, rest), "");
+}
+
+static LLVMValueRef scale(const OpCall *call, int code) {
+    (void)code;
+    Emit *e = call->e;
+    if (!e->shared->avx512 || LLVMGetTypeKind(call->type) != LLVMVectorTypeKind)
+        return scale_in_steps(call);
+    enum { ROUNDING_OF_CPU = 4 };
+    LLVMValueRef arguments[] = {call->a, call->b, LLVMGetPoison(call->type), LLVMConstAllOnes(LLVMInt16TypeInContext(e->context)),
+                                LLVMConstInt(e->i32, ROUNDING_OF_CPU, 0)};
+    return tg_emit_intrinsic(e, "llvm.x86.avx512.mask.scalef.ps.512", NULL, 0, arguments, 5);
+}
+
 /* Amounts are taken modulo the width: a larger one has no meaning in LLVM. */
 static LLVMValueRef shift(const OpCall *call, int code) {
     uint64_t width = 8u * tg_dtype((DType)call->instr->type)->bytes;
@@ -169,6 +200,7 @@ static const OpRow *op_row(LoopOp op) {
         [LOOP_ffloor] = {intrinsic, NAME_FLOOR},
         [LOOP_fceil] = {intrinsic, NAME_CEIL},
         [LOOP_fround] = {intrinsic, NAME_ROUND},
+        [LOOP_fscale] = {scale, 0},
         [LOOP_iadd] = {binary, LLVMAdd},
         [LOOP_isub] = {binary, LLVMSub},
         [LOOP_imul] = {binary, LLVMMul},

@@ -22,7 +22,7 @@ static void describe(Str *to, const LoopKernel *k, const EmitKeys *keys) {
     tg_str_add(to, (const char *)&k->buffers.count, sizeof k->buffers.count);
     for (uint32_t i = 0; i < k->buffers.count; i++) {
         const LoopBuffer *buffer = &k->buffers.at[i];
-        int64_t fields[] = {buffer->role, buffer->dtype, buffer->count};
+        int64_t fields[] = {buffer->role, buffer->dtype, buffer->count, buffer->streamed};
         tg_str_add(to, (const char *)fields, sizeof fields);
     }
     for (LoopId id = 1; id < k->instrs.count; id++) {

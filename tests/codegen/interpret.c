@@ -134,6 +134,8 @@ static double float_op(LoopOp op, double a, double b) {
         return floor(a);
     case LOOP_fceil:
         return ceil(a);
+    case LOOP_fscale:
+        return isnan(b) ? a : ldexp(a, (int)b);
     default:
         return nearbyint(a);
     }
@@ -468,7 +470,7 @@ static Value arithmetic(Machine *m, const LoopInstr *instr) {
     LoopOp op = (LoopOp)instr->op;
     Value a = m->values[instr->a], b = m->values[instr->b], c = m->values[instr->c];
     DType type = (DType)m->k->instrs.at[instr->a].type;
-    if (op >= LOOP_fadd && op <= LOOP_fround)
+    if (op >= LOOP_fadd && op <= LOOP_fscale)
         return float_value(op, type, a, b, c);
     if (op == LOOP_select)
         return a.i ? b : c;

@@ -152,6 +152,18 @@ static const LoweredCase ROWS[] = {
 };
 
 static const LoweredCase COLUMNS[] = {
+    {"sums of columns larger than a cache; beside a maximum they are folded another way, to the same bits", "%x: f32[B, 150, 1000]",
+     "%1 : f32[B, 150, 1000] = arg index=0 \"x\" %2 : f32[B, 1000] = reduce_sum %1 axes=1 "
+     "%3 : f32[B, 1000] = reduce_max %1 axes=1 return y %2 return z %3",
+     2, 1, 1e-4},
+    {"two sums of columns larger than a cache", "%x: f32[140, 1024], %y: f32[140, 1024]",
+     "%1 : f32[140, 1024] = arg index=0 \"x\" %2 : f32[140, 1024] = arg index=1 \"y\" %3 : f32[140, 1024] = mul %1, %2 "
+     "%4 : f32[1024] = reduce_sum %3 axes=0 %5 : f32[1024] = reduce_sum %2 axes=0 return y %4 return z %5",
+     1, 1, 1e-4},
+    {"columns of B larger than a cache", "%x: f32[B, 1024]",
+     "%1 : f32[B, 1024] = arg index=0 \"x\" %2 : f32[1024] = reduce_sum %1 axes=0 %3 : f32[1024] = reduce_min %1 axes=0 "
+     "return y %2 return z %3",
+     140, 70, 1e-4},
     {"batch sum", "%x: f32[B, 10]",
      "%1 : f32[B, 10] = arg index=0 \"x\" %2 : f32[10] = reduce_sum %1 axes=0 return y %2", 20, 13, F32},
     {"batch sum of four chunks", "%x: f32[B, 10]",

@@ -72,7 +72,8 @@ static void **make_buffers(Arena *arena, const LoopKernel *k) {
         const LoopBuffer *b = &k->buffers.at[i];
         if (b->role == ROLE_SCRATCH)
             continue;
-        char *at = tg_arena_alloc(arena, bytes_of(b) + 2 * GUARD);
+        char *at = tg_arena_alloc(arena, bytes_of(b) + 3 * GUARD);
+        at += (GUARD - (uintptr_t)at % GUARD) % GUARD;
         memset(at, 0xC3, bytes_of(b) + 2 * GUARD);
         if (b->role == ROLE_IN)
             fill(b->dtype, at + GUARD, b->count, &state);

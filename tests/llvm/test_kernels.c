@@ -44,6 +44,14 @@ static void output(LoopKernel *k, LoopId value) {
     tg_loop_store(k, out, int64(k, 0), 1, value);
 }
 
+/* A whole number between -250 and 250. */
+static LoopId exponent(LoopKernel *k, LoopId b) {
+    LoopId low = tg_loop_number(k, DT_F32, -249), high = tg_loop_number(k, DT_F32, 249);
+    b = tg_loop_op(k, LOOP_select, tg_loop_op(k, LOOP_fgt, b, low, 0), b, low);
+    b = tg_loop_op(k, LOOP_select, tg_loop_op(k, LOOP_flt, b, high, 0), b, high);
+    return tg_loop_op(k, LOOP_fround, b, 0, 0);
+}
+
 /* Divisors are odd and small, shifts below the width. */
 static LoopId fit_operand(LoopKernel *k, LoopOp op, DType type, LoopId b) {
     if (op >= LOOP_shl && op <= LOOP_ashr)
@@ -52,7 +60,7 @@ static LoopId fit_operand(LoopKernel *k, LoopOp op, DType type, LoopId b) {
         LoopId small = tg_loop_op(k, LOOP_and, b, tg_loop_int(k, type, 0x3f), 0);
         return tg_loop_op(k, LOOP_or, small, tg_loop_int(k, type, 1), 0);
     }
-    return b;
+    return op == LOOP_fscale ? exponent(k, b) : b;
 }
 
 static void add_op(Test *t, LoopOp op, DType type) {
@@ -69,13 +77,15 @@ static void add_op(Test *t, LoopOp op, DType type) {
     add_sizes(t, k);
 }
 
-static bool float_op(LoopOp op) { return (op >= LOOP_fadd && op <= LOOP_fround) || (op >= LOOP_feq && op <= LOOP_fge); }
+static bool float_op(LoopOp op) { return (op >= LOOP_fadd && op <= LOOP_fscale) || (op >= LOOP_feq && op <= LOOP_fge); }
 
 static bool takes(LoopOp op, DType type) {
     if (op == LOOP_select)
         return true;
     if (type == DT_BF16 || type == DT_F16)
         return false;
+    if (op == LOOP_fscale)
+        return type == DT_F32;
     if (type == DT_BOOL)
         return op >= LOOP_and && op <= LOOP_not;
     return float_op(op) == tg_is_float(type);
@@ -219,6 +229,26 @@ static void row_kernel(Test *t) {
     }
 }
 
+/* Rows stored past the cache: of whole vectors, with a rest, and of a width that leaves most rows unaligned. */
+static void streamed_rows(Test *t, DType type) {
+    static const int64_t widths[] = {64, 80, 100, 48};
+    for (size_t w = 0; w < COUNT(widths); w++) {
+        int64_t n = widths[w];
+        LoopKernel *k = tg_loop_kernel(t->arena, tg_arena_printf(t->arena, "streamed_%s_%d", tg_dtype(type)->name, (int)n));
+        uint32_t in = tg_loop_buffer(k, ROLE_IN, type, 3 * n), out = tg_loop_buffer(k, ROLE_OUT, type, 3 * n);
+        k->buffers.at[out].streamed = true;
+        LoopId tile = tg_loop_for(k, MODE_TILE, int64(k, 0), int64(k, 3), 3);
+        LoopId base = tg_loop_op(k, LOOP_imul, tile, int64(k, n), 0);
+        tg_loop_for(k, MODE_VECTOR, int64(k, 0), int64(k, n), n);
+        tg_loop_store(k, out, base, 1, tg_loop_load(k, in, base, 1));
+        tg_loop_end(k);
+        tg_loop_for(k, MODE_VECTOR, int64(k, 3), rows_of(k), n);
+        tg_loop_store(k, out, base, 1, tg_loop_load(k, in, tg_loop_op(k, LOOP_iadd, base, int64(k, -1), 0), 1));
+        tg_loop_end(k);
+        add_case(t->arena, &t->cases, k, 40);
+    }
+}
+
 static void strided(Test *t, DType type, int64_t stride) {
     LoopKernel *k =
         new_kernel(t->arena, tg_arena_printf(t->arena, "stride_%s_%d", tg_dtype(type)->name, (int)stride + 9));
@@ -317,6 +347,9 @@ static void library_calls(Test *t) {
 }
 
 static void all_accesses(Test *t) {
+    static const DType streamed[] = {DT_BOOL, DT_U8, DT_BF16, DT_I32, DT_F32, DT_F64};
+    for (size_t i = 0; i < COUNT(streamed); i++)
+        streamed_rows(t, streamed[i]);
     static const int64_t strides[] = {1, 2, 3, -1};
     for (int type = 0; type < DT_COUNT; type++) {
         for (size_t s = 0; s < COUNT(strides); s++)
