@@ -181,10 +181,16 @@ static Status put_event(Writer *w, json_t *event, const char *phase, int thread)
     return put(w, event);
 }
 
+/* Viewers want spans to nest to the nanosecond, and find nanoseconds by multiplying and cutting off. */
+static json_t *microseconds(int64_t nanoseconds) {
+    double time = (double)nanoseconds / 1000;
+    return json_real((int64_t)(time * 1000) == nanoseconds ? time : time + 1e-4);
+}
+
 static Status put_span(Writer *w, const ProfileSpan *span, int thread) {
     json_t *event = event_of(w, span);
-    json_object_set_new(event, "ts", json_real(1e-3 * (double)(span->begin - w->origin)));
-    json_object_set_new(event, "dur", json_real(1e-3 * (double)(span->end - span->begin)));
+    json_object_set_new(event, "ts", microseconds(span->begin - w->origin));
+    json_object_set_new(event, "dur", microseconds(span->end - span->begin));
     return put_event(w, event, "X", thread);
 }
 
