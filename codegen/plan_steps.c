@@ -238,13 +238,34 @@ static Status loops_of(FuncPlan *f, uint32_t kernel, uint32_t streamed, uint32_t
     return TG_OK;
 }
 
+/* Bytes of an input that the kernel leaves alone: it reads rows of a table, or a part that is cut out. */
+static double unread_bytes(const FuncPlan *f, const Func *kernel, uint32_t input, double bytes) {
+    double read = 0;
+    for (NodeId id = 1; id < kernel->nodes.count; id++) {
+        const Node *node = tg_node(kernel, id);
+        for (uint32_t i = 0; i < node->operand_count; i++) {
+            const Node *arg = tg_node(kernel, tg_operand(kernel, node, i));
+            if (arg->op != OP_arg || arg->attr->list[0].at[0] != input)
+                continue;
+            if (node->op != OP_slice && (node->op != OP_take || i > 0))
+                return 0;
+            const Type *type = tg_node_type(f->p->graph, kernel, id);
+            read += (double)tg_type_count(type, f->capacity) * tg_dtype(type->dtype)->bytes;
+        }
+    }
+    return bytes > read ? bytes - read : 0;
+}
+
 static Status plan_call(FuncPlan *f, NodeId id) {
     const Node *call = node_at(f, id);
     const Func *kernel = f->p->graph->funcs.at[call->attr->ref];
     PlanStep step = begin_step(f, STEP_KERNEL, label_of(f, kernel), call->locs);
     step.work = work_of(f->p->graph, kernel);
-    for (uint32_t i = 0; i < call->operand_count; i++)
+    for (uint32_t i = 0; i < call->operand_count; i++) {
+        double before = step.bytes;
         push_operand(f, &step, read_operand(f, tg_operand(f->func, call, i)));
+        step.bytes -= unread_bytes(f, kernel, i, step.bytes - before);
+    }
     /* Results follow their call; one that nothing reads is written all the same. */
     uint32_t written = 0;
     for (NodeId r = id + 1; r < f->func->nodes.count && written < kernel->results.count; r++) {

@@ -80,17 +80,18 @@ static const Func *showing_func(const Explain *e) {
     return NULL;
 }
 
+/* Operations of one type of result. */
 typedef struct ValueRow {
     TypeId type;
     uint32_t ops[OP_COUNT];
 } ValueRow;
+typedef Vec(ValueRow *) ValueRows;
 
-static void print_values(const Explain *e, const Func *func) {
-    const Graph *graph = e->p->model;
-    Vec(ValueRow *) rows = {0};
-    for (NodeId id = 1; id < func->nodes.count; id++) {
+static ValueRows find_values(const Explain *e, const Func *func) {
+    ValueRows rows = {0};
+    for (NodeId id = 1; func && id < func->nodes.count; id++) {
         const Node *node = tg_node(func, id);
-        if (tg_op((Op)node->op)->fuse == FUSE_leaf || !node_is_there(e, graph, node->locs))
+        if (tg_op((Op)node->op)->fuse == FUSE_leaf || !node_is_there(e, e->p->model, node->locs))
             continue;
         uint32_t at = 0;
         while (at < rows.count && rows.at[at]->type != node->type)
@@ -101,21 +102,31 @@ static void print_values(const Explain *e, const Func *func) {
         }
         rows.at[at]->ops[node->op]++;
     }
-    printf("\nvalues (%s)\n", func->name);
-    for (uint32_t i = 0; i < rows.count; i++) {
-        printf("  %-20s ", type_text(e, tg_type_of(&graph->types, rows.at[i]->type)));
-        for (int op = 0, shown = 0; op < OP_COUNT; op++)
-            if (rows.at[i]->ops[op]) {
-                printf("%s%s", shown++ ? ", " : "", tg_op((Op)op)->name);
-                if (rows.at[i]->ops[op] > 1)
-                    printf(" x%u", rows.at[i]->ops[op]);
-            }
-        printf("\n");
-    }
+    return rows;
 }
 
+/* "dot x4, add" */
+static const char *ops_text(const Explain *e, const ValueRow *row) {
+    Str text = tg_str(e->p->arena);
+    for (int op = 0; op < OP_COUNT; op++)
+        if (row->ops[op]) {
+            tg_str_printf(&text, "%s%s", text.length ? ", " : "", tg_op((Op)op)->name);
+            if (row->ops[op] > 1)
+                tg_str_printf(&text, " x%u", row->ops[op]);
+        }
+    return text.text;
+}
+
+static const char *row_type(const Explain *e, const ValueRow *row) { return type_text(e, tg_type_of(&e->p->model->types, row->type)); }
+
+typedef struct CastRow {
+    const char *from, *to, *place;
+    uint32_t count;
+} CastRow;
+typedef Vec(CastRow) CastRows;
+
 /* Where a cast stands if not in the line itself: in the library. */
-static const char *cast_origin(const Explain *e, LocsId locs) {
+static const char *cast_place(const Explain *e, LocsId locs) {
     Loc places[PLACES];
     uint32_t count = tg_locs_list(e->p->model, locs, places, PLACES);
     for (uint32_t i = 0; i < count; i++)
@@ -124,57 +135,71 @@ static const char *cast_origin(const Explain *e, LocsId locs) {
     return "this line";
 }
 
-static void print_casts(const Explain *e, const Func *func) {
+static CastRows find_casts(const Explain *e, const Func *func) {
     const Graph *graph = e->p->model;
-    Vec(const char *) texts = {0};
-    Vec(uint32_t) counts = {0};
-    for (NodeId id = 1; id < func->nodes.count; id++) {
+    CastRows rows = {0};
+    for (NodeId id = 1; func && id < func->nodes.count; id++) {
         const Node *node = tg_node(func, id);
         if (node->op != OP_convert || !node_is_there(e, graph, node->locs))
             continue;
-        const char *from = type_text(e, tg_node_type(graph, func, tg_operand(func, node, 0)));
-        const char *text = tg_arena_printf(e->p->arena, "%s -> %s, written in %s", from,
-                                           type_text(e, tg_node_type(graph, func, id)), cast_origin(e, node->locs));
+        CastRow row = {type_text(e, tg_node_type(graph, func, tg_operand(func, node, 0))), type_text(e, tg_node_type(graph, func, id)),
+                       cast_place(e, node->locs), 0};
         uint32_t at = 0;
-        while (at < texts.count && strcmp(texts.at[at], text) != 0)
+        while (at < rows.count && (strcmp(rows.at[at].from, row.from) || strcmp(rows.at[at].to, row.to) ||
+                                   strcmp(rows.at[at].place, row.place)))
             at++;
-        if (at == texts.count) {
-            tg_push(e->p->arena, &texts, text);
-            tg_push(e->p->arena, &counts, 0);
-        }
-        counts.at[at]++;
+        if (at == rows.count)
+            tg_push(e->p->arena, &rows, row);
+        rows.at[at].count++;
     }
-    if (texts.count)
-        printf("\ncasts\n");
-    for (uint32_t i = 0; i < texts.count; i++)
-        if (counts.at[i] > 1)
-            printf("  %s (%u times)\n", texts.at[i], counts.at[i]);
-        else
-            printf("  %s\n", texts.at[i]);
+    return rows;
 }
 
-static const char *const class_names[] = {
-    [BUFFER_PARAM] = "parameter", [BUFFER_STATE] = "state", [BUFFER_OPTIMIZER] = "optimizer", [BUFFER_SUM] = "sum"};
+static void print_values(const Explain *e, const Func *func) {
+    ValueRows rows = find_values(e, func);
+    if (rows.count)
+        printf("\nvalues (%s)\n", func->name);
+    for (uint32_t i = 0; i < rows.count; i++)
+        printf("  %-20s %s\n", row_type(e, rows.at[i]), ops_text(e, rows.at[i]));
+}
+
+static void print_casts(const Explain *e, const Func *func) {
+    CastRows rows = find_casts(e, func);
+    if (rows.count)
+        printf("\ncasts\n");
+    for (uint32_t i = 0; i < rows.count; i++) {
+        const CastRow *row = &rows.at[i];
+        printf("  %s -> %s, written in %s", row->from, row->to, row->place);
+        if (row->count > 1)
+            printf(" (%u times)", row->count);
+        printf("\n");
+    }
+}
+
+static const char *const class_names[] = {[BUFFER_PARAM] = "parameter", [BUFFER_STATE] = "state"};
 
 static bool is_declared_there(const Explain *e, const Buffer *buffer) {
     return (buffer->class == BUFFER_PARAM || buffer->class == BUFFER_STATE) && is_there(e, buffer->loc);
 }
 
-static uint32_t print_buffers(const Explain *e) {
+static double buffer_bytes(const Explain *e, const Buffer *buffer) {
+    const Type *type = tg_type_of(&e->p->model->types, buffer->type);
+    return (double)tg_type_count(type, 1) * tg_dtype(type->dtype)->bytes;
+}
+
+static void print_buffers(const Explain *e) {
     const Graph *graph = e->p->model;
-    uint32_t count = 0;
+    bool any = false;
     for (uint32_t i = 0; i < graph->buffers.count; i++) {
         const Buffer *buffer = &graph->buffers.at[i];
         if (!is_declared_there(e, buffer))
             continue;
-        const Type *type = tg_type_of(&graph->types, buffer->type);
-        double bytes = (double)tg_type_count(type, 1) * tg_dtype(type->dtype)->bytes;
-        if (count++ == 0)
+        if (!any)
             printf("\ndeclared\n");
-        printf("  %-10s %-20s %10s  %s%s\n", class_names[buffer->class], type_text(e, type), tg_bytes_text(e->p->arena, bytes),
-               buffer->name, buffer->frozen ? ", frozen" : "");
+        any = true;
+        printf("  %-10s %-20s %10s  %s%s\n", class_names[buffer->class], type_text(e, tg_type_of(&graph->types, buffer->type)),
+               tg_bytes_text(e->p->arena, buffer_bytes(e, buffer)), buffer->name, buffer->frozen ? ", frozen" : "");
     }
-    return count;
 }
 
 /* ---- kernels and calls ---- */
@@ -301,6 +326,75 @@ static void print_kernels(const Explain *e) {
         print_time(e, &all);
         printf("\n");
     }
+}
+
+/* ---- JSON ---- */
+
+static json_t *values_json(const Explain *e, const Func *func) {
+    json_t *list = json_array();
+    ValueRows rows = find_values(e, func);
+    for (uint32_t i = 0; i < rows.count; i++) {
+        json_t *ops = json_object();
+        for (int op = 0; op < OP_COUNT; op++)
+            if (rows.at[i]->ops[op])
+                json_object_set_new(ops, tg_op((Op)op)->name, json_integer(rows.at[i]->ops[op]));
+        json_array_append_new(list, json_pack("{s:s, s:o}", "type", row_type(e, rows.at[i]), "ops", ops));
+    }
+    return list;
+}
+
+static json_t *casts_json(const Explain *e, const Func *func) {
+    json_t *list = json_array();
+    CastRows rows = find_casts(e, func);
+    for (uint32_t i = 0; i < rows.count; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:i}", "from", rows.at[i].from, "to", rows.at[i].to, "place",
+                                              rows.at[i].place, "count", (int)rows.at[i].count));
+    return list;
+}
+
+static json_t *buffers_json(const Explain *e) {
+    const Graph *graph = e->p->model;
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < graph->buffers.count; i++) {
+        const Buffer *buffer = &graph->buffers.at[i];
+        if (is_declared_there(e, buffer))
+            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "name", buffer->name, "class", class_names[buffer->class],
+                                                  "type", type_text(e, tg_type_of(&graph->types, buffer->type)), "bytes",
+                                                  (json_int_t)buffer_bytes(e, buffer)));
+    }
+    return list;
+}
+
+static json_t *kernels_json(const Explain *e) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < e->rows.count; i++) {
+        const KernelRow *row = &e->rows.at[i];
+        json_t *lines = json_array();
+        for (uint32_t k = 0; k < row->step->line_count; k++)
+            json_array_append_new(lines, json_string(tg_arena_printf(e->p->arena, "%s:%u", row->step->lines[k].file, row->step->lines[k].line)));
+        json_t *object = json_pack("{s:s, s:I, s:s, s:s, s:I, s:f, s:f, s:o}", "function", row->func->name, "rows",
+                                   (json_int_t)row->func->capacity, "kind", tg_plan_kind(row->func, row->step), "operation",
+                                   operation(e, row->step), "calls", (json_int_t)row->calls, "bytes", row->bytes, "flops", row->flops,
+                                   "lines", lines);
+        if (row->time > 0) {
+            json_object_set_new(object, "ms", json_real(1e-3 * row->time));
+            json_object_set_new(object, "share", json_real(row->time / e->trace.time));
+            json_object_set_new(object, "roof", json_real(row->roof / row->time));
+        }
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
+static void print_json(const Explain *e, const char *text, int length, const char *shapes, const Func *func) {
+    json_t *document = json_pack("{s:s, s:i, s:s#, s:s, s:o, s:o, s:o, s:o}", "file", source_path(e), "line", (int)e->line, "text", text,
+                                 length, "shapes", shapes, "declared", buffers_json(e), "values", values_json(e, func), "casts",
+                                 casts_json(e, func), "kernels", kernels_json(e));
+    if (e->runs)
+        json_object_set_new(document, "trace", json_string(e->trace.path));
+    json_dumpf(document, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6));
+    printf("\n");
+    json_decref(document);
 }
 
 /* ---- the trace ---- */
@@ -441,14 +535,16 @@ static Status print_line(Explain *e) {
         declares = declares || is_declared_there(e, &e->p->model->buffers.at[i]);
     if (func == NULL && e->rows.count == 0 && !declares)
         return say_nearest(e);
+    if (e->p->cli->value[CLI_JSON]) {
+        print_json(e, text, length, shapes, func);
+        return TG_OK;
+    }
     printf("%s:%u  %.*s\n", source_path(e), e->line, length, text);
     if (shapes[0])
         printf("\nshapes\n  %s\n", shapes);
-    (void)print_buffers(e);
-    if (func) {
-        print_values(e, func);
-        print_casts(e, func);
-    }
+    print_buffers(e);
+    print_values(e, func);
+    print_casts(e, func);
     if (e->rows.count)
         print_kernels(e);
     else

@@ -12,6 +12,7 @@ enum {
     COST_dot = 2,       /* multiply, add */
     COST_attention = 4, /* scores and values: two dots */
     COST_call = 0,      /* its kernel's */
+    COST_scatter = 255, /* one for each element of the rows that are added */
 };
 
 static double kernel_flops(const Graph *graph, const Func *kernel, int64_t rows) {
@@ -30,6 +31,8 @@ double tg_node_flops(const Graph *graph, const Func *func, NodeId id, int64_t ro
     const Node *node = tg_node(func, id);
     if (node->op == OP_call)
         return kernel_flops(graph, graph->funcs.at[node->attr->ref], rows);
+    if (costs[node->op] == COST_scatter)
+        return (double)tg_type_count(tg_node_type(graph, func, tg_operand(func, node, 1)), rows);
     if (costs[node->op] == 0)
         return 0;
     return costs[node->op] * tg_axes_points(tg_node_axes(graph->arena, graph, func, id), rows);

@@ -21,6 +21,7 @@ enum {
     EXACT_dot = 0,
     EXACT_attention = 0,
     EXACT_call = 0,
+    EXACT_scatter = 0,
 };
 
 static bool folds(Op op) {
@@ -30,7 +31,7 @@ static bool folds(Op op) {
 #include "ir/ops.def"
 #undef OP
     };
-    return exact[op] && op != OP_rsqrt && op != OP_cumsum && op != OP_scatter_add && op != OP_bounded;
+    return exact[op] && op != OP_rsqrt && op != OP_cumsum && op != OP_bounded;
 }
 
 static const Node *node_of(const Builder *b, NodeId id) { return tg_node(b->func, id); }

@@ -32,7 +32,7 @@ typedef struct Grouper {
 
 bool tg_is_cheap(uint16_t op) {
     enum { CHEAP_free = 1, CHEAP_one = 1, CHEAP_root = 0, CHEAP_maths = 0, CHEAP_random = 0, CHEAP_dot = 0, CHEAP_attention = 0,
-           CHEAP_call = 0 };
+           CHEAP_call = 0, CHEAP_scatter = 0 };
     static const bool table[] = {
 #define OP(name, min, max, levels, attrs, shape, eval, grad, cast, axes, fuse, cost, emit, gen) CHEAP_##cost,
 #include "ir/ops.def"
