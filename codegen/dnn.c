@@ -43,16 +43,17 @@ static int64_t tile_of(int64_t wanted, int64_t size) {
 }
 
 /* A task is the least that a core takes: few cores idle where a dot has `TASKS_WANTED` of them, and a call of `LEAST_MFLOP` is worth
-   its own cost. Halves stay whole vectors. */
+   its own cost. Halves stay whole vectors. Across, bits may change with the cut, so it must not depend on the batch: a dot with its
+   rows in m is cut down only, and pieces, which other micro-batches have as dots of their own, do not count. */
 enum { TASKS_WANTED = 4, LEAST_TILE = 32 };
 static const double LEAST_MFLOP = 1;
 
 static void share_out(DnnChoice *choice, const PlanDot *dot, int64_t k) {
     for (;;) {
         int64_t down = (dot->m + choice->tile_m - 1) / choice->tile_m, across = (dot->n + choice->tile_n - 1) / choice->tile_n;
-        double tasks = (double)(down * across) * (double)dot->groups * (double)dot->pieces;
+        double tasks = (double)(down * across) * (double)dot->groups;
         double mflop = 2e-6 * (double)choice->tile_m * (double)choice->tile_n * (double)k;
-        int64_t *side = choice->tile_n >= choice->tile_m ? &choice->tile_n : &choice->tile_m;
+        int64_t *side = choice->tile_n >= choice->tile_m && !dot->rows_m ? &choice->tile_n : &choice->tile_m;
         if (tasks >= TASKS_WANTED || mflop < 2 * LEAST_MFLOP || *side < 2 * LEAST_TILE)
             return;
         *side = (*side / 2 + LEAST_TILE - 1) / LEAST_TILE * LEAST_TILE;
