@@ -117,33 +117,22 @@ static const double WEIGHTS[OP_COUNT] = {
     [OP_div] = 10,    [OP_mod] = 20, [OP_pow] = 40,   [OP_take] = 10, [OP_const] = 0,
 };
 
-static bool is_reduction(Op op) { return tg_op(op)->fuse == FUSE_reduce; }
-
-/* A broadcast along the last axis: its operand is made once a row. */
-static bool is_made_once(const Lower *l, NodeId id) {
-    const Node *node = tg_node(l->func, id);
-    if (node->op != OP_broadcast)
-        return false;
-    const Type *from = tg_node_type(l->graph, l->func, tg_operand(l->func, node, 0)), *to = tg_node_type(l->graph, l->func, id);
-    uint32_t last = from->rank;
-    return last == 0 || node->attr->list[0].at[last - 1] != to->rank - 1 || tg_dim_extent(l, from->dims[last - 1]) == 1;
-}
-
 static void analyse(Lower *l) {
     uint32_t count = l->func->nodes.count;
     l->level = TG_ALLOC(l->arena, int, count);
     l->weight = TG_ALLOC(l->arena, double, count);
     l->reduced = TG_ALLOC(l->arena, LoopId, count);
     l->dense = TG_ALLOC(l->arena, uint32_t, count);
+    tg_lower_find_picks(l);
     for (NodeId id = 1; id < count; id++) {
         const Node *node = tg_node(l->func, id);
         l->weight[id] = WEIGHTS[node->op] != 0 || tg_op((Op)node->op)->fuse == FUSE_view ? WEIGHTS[node->op] : 1;
         for (uint32_t i = 0; i < node->operand_count; i++) {
             NodeId operand = tg_operand(l->func, node, i);
             l->level[id] = l->level[operand] > l->level[id] ? l->level[operand] : l->level[id];
-            l->weight[id] += is_made_once(l, id) ? 0 : l->weight[operand];
+            l->weight[id] += tg_lower_made_once(l, id) ? 0 : l->weight[operand];
         }
-        if (is_reduction((Op)node->op)) {
+        if (tg_lower_is_reduction(l, id)) {
             l->level[id]++;
             l->weight[id] = 0;
         }
@@ -224,7 +213,7 @@ static bool same_domain(const Nest *a, const Nest *b) {
 
 static void place_reductions(Lower *l, Nests *nests, Nest **of) {
     for (NodeId id = 1; id < l->func->nodes.count; id++) {
-        if (!is_reduction((Op)tg_node(l->func, id)->op))
+        if (!tg_lower_is_reduction(l, id))
             continue;
         Nest found = around(l, id);
         for (uint32_t i = 0; i < nests->count && of[id] == NULL; i++)

@@ -71,6 +71,7 @@ typedef struct Lower {
     int *level;           /* by node: reductions on the longest path to it */
     double *weight;       /* by node: rough cost of an element */
     LoopId *reduced;      /* by node: a reduction's value, in its row */
+    NodeId *label;        /* by node: of a sum with one element that is not 0, what says where it is; 0: of all others */
     const Index *row;     /* flat index of the reduced values that `reduced` holds */
     uint32_t *dense;      /* by node: 1 + the buffer that holds a constant's numbers */
     int stage;            /* reductions of a lower level are known */
@@ -123,7 +124,12 @@ void tg_lower_hoist(Lower *l, NodeId node, const Place *place);
 /* Visits the addresses that `node` needs, for tg_index_measure. */
 void tg_lower_measure(Lower *l, NodeId node, const Place *place);
 void tg_lower_new_walk(Lower *l);
-/* The place of operand `i` of a view or pointwise node. */
+/* Sums over a row of which only one element can differ from 0 are that element, and no reductions: fills `label`. */
+void tg_lower_find_picks(Lower *l);
+bool tg_lower_is_reduction(const Lower *l, NodeId node);
+/* A broadcast along the last axis: its operand is made once a row. */
+bool tg_lower_made_once(const Lower *l, NodeId node);
+/* The place of operand `i` of a view, a pointwise node or a pick. */
 const Place *tg_lower_operand_place(Lower *l, NodeId node, uint32_t i, const Place *place);
 /* Whether `node`'s operands are read at places known beforehand: all but reductions and nodes of a lower.c nest of
  * their own. */

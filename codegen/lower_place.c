@@ -118,6 +118,80 @@ static Place *place_take(Lower *l, const Node *node, uint32_t i, const Place *pl
     return from;
 }
 
+/* ---- picks ---- */
+
+bool tg_lower_made_once(const Lower *l, NodeId id) {
+    const Node *node = tg_node(l->func, id);
+    if (node->op != OP_broadcast)
+        return false;
+    const Type *from = operand_type(l, node, 0), *to = type_of(l, id);
+    uint32_t last = from->rank;
+    return last == 0 || node->attr->list[0].at[last - 1] != to->rank - 1 || tg_dim_extent(l, from->dims[last - 1]) == 1;
+}
+
+/* 0, 1, 2, ... along the last axis. */
+static bool counts_columns(const Lower *l, NodeId id) {
+    const Node *node = tg_node(l->func, id);
+    if (node->op == OP_broadcast && !tg_lower_made_once(l, id))
+        node = tg_node(l->func, tg_operand(l->func, node, 0));
+    return node->op == OP_iota && tg_lower_int(node, 0, 0) == tg_type_of(&l->graph->types, node->type)->rank - 1;
+}
+
+/* Of `a == b` with the number of the column on one side and a whole number of the row on the other: that one. */
+static NodeId label_of(const Lower *l, const Node *equal) {
+    NodeId a = tg_operand(l->func, equal, 0), b = tg_operand(l->func, equal, 1);
+    if (!tg_is_integer((DType)type_of(l, a)->dtype))
+        return 0;
+    if (counts_columns(l, a) && tg_lower_made_once(l, b))
+        return b;
+    return counts_columns(l, b) && tg_lower_made_once(l, a) ? a : 0;
+}
+
+/* Sums of `select(number == column, value, 0)`, or of its negative. Adding zeros to +0 and to any number changes nothing. */
+static NodeId picked_label(const Lower *l, const Node *sum) {
+    const Type *type = operand_type(l, sum, 0);
+    int64_t axis = tg_lower_int(sum, 0, 0);
+    const Node *picks = tg_node(l->func, tg_operand(l->func, sum, 0));
+    if (axis != type->rank - 1 || type->dims[axis].batch || tg_lower_int(sum, 1, 1) > 1 || tg_dim_extent(l, type->dims[axis]) == 0)
+        return 0;
+    if (picks->op == OP_neg)
+        picks = tg_node(l->func, tg_operand(l->func, picks, 0));
+    if (picks->op != OP_select)
+        return 0;
+    const Node *hit = tg_node(l->func, tg_operand(l->func, picks, 0)), *rest = tg_node(l->func, tg_operand(l->func, picks, 2));
+    bool zero = rest->op == OP_const && rest->attr->dense == NULL && rest->attr->number == 0;
+    return hit->op == OP_eq && zero ? label_of(l, hit) : 0;
+}
+
+void tg_lower_find_picks(Lower *l) {
+    l->label = TG_ALLOC(l->arena, NodeId, l->func->nodes.count);
+    for (NodeId id = 1; id < l->func->nodes.count; id++)
+        if (tg_node(l->func, id)->op == OP_reduce_sum)
+            l->label[id] = picked_label(l, tg_node(l->func, id));
+}
+
+bool tg_lower_is_reduction(const Lower *l, NodeId id) {
+    return tg_op((Op)tg_node(l->func, id)->op)->fuse == FUSE_reduce && l->label[id] == 0;
+}
+
+/* The row's element at its label; where that is none of its columns, one that differs from it and is 0. */
+static Place *place_pick(Lower *l, NodeId id, const Place *place) {
+    const Type *type = operand_type(l, tg_node(l->func, id), 0);
+    Place at = *place;
+    at.rank = type->rank;
+    at.at[at.rank - 1] = tg_index_const(0);
+    const Place *known = tg_lower_entry(l, l->label[id], &at)->place;
+    int64_t extent = tg_dim_extent(l, type->dims[at.rank - 1]);
+    Place *from = tg_arena_copy(l->arena, &at, sizeof at);
+    from->at[at.rank - 1] = new_var(l, (Var){.kind = VAR_TAKEN,
+                                             .extent = extent,
+                                             .by = extent,
+                                             .node = l->label[id],
+                                             .place = known,
+                                             .depth = tg_place_depth(l, known)});
+    return from;
+}
+
 /* Absent: every operand is read at the result's own place. */
 static PlaceRule *const RULES[OP_COUNT] = {
     [OP_reshape] = place_reshape, [OP_transpose] = place_transpose, [OP_broadcast] = place_broadcast,
@@ -128,6 +202,8 @@ static PlaceRule *const RULES[OP_COUNT] = {
 const Place *tg_lower_operand_place(Lower *l, NodeId id, uint32_t i, const Place *place) {
     const Node *node = tg_node(l->func, id);
     PlaceRule *rule = RULES[node->op];
+    if (l->label[id] != 0)
+        return place_pick(l, id, place);
     return rule ? rule(l, node, i, place) : place;
 }
 

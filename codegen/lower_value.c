@@ -161,7 +161,14 @@ static LoopId emit_take(Lower *l, NodeId id, const Place *place) {
 
 /* ---- reductions: made by the nest; here only read ---- */
 
+static LoopId emit_pick(Lower *l, NodeId id, const Place *place) {
+    LoopId value = compute_operand(l, id, 0, place), zero = tg_loop_number(l->k, loop_type(l, value), 0);
+    return settled(l, id, tg_loop_op(l->k, tg_is_float(loop_type(l, value)) ? LOOP_fadd : LOOP_iadd, value, zero, 0));
+}
+
 static LoopId emit_reduce(Lower *l, NodeId id, const Place *place) {
+    if (l->label[id] != 0)
+        return emit_pick(l, id, place);
     Index flat = tg_place_flatten(l, place, tg_node_type(l->graph, l->func, id));
     if (l->reduced[id] != 0 && l->row != NULL && tg_index_equal(&flat, l->row))
         return l->reduced[id];
@@ -255,7 +262,7 @@ LoopId tg_lower_index(Lower *l, NodeId node, const Place *place) {
 bool tg_lower_descends(const Lower *l, NodeId node) {
     FuseKind fuse = tg_op((Op)node_at(l, node)->op)->fuse;
     Op op = (Op)node_at(l, node)->op;
-    return fuse != FUSE_reduce && op != OP_cumsum && op != OP_scatter_add && op != OP_concat;
+    return (fuse != FUSE_reduce || l->label[node] != 0) && op != OP_cumsum && op != OP_scatter_add && op != OP_concat;
 }
 
 void tg_lower_new_walk(Lower *l) { l->walk++; }

@@ -116,6 +116,21 @@ static const LoweredCase ROWS[] = {
      "%16 : f32[B, 10] = broadcast %7 dims=0 %17 : f32[B, 10] = div %6, %16 %18 : f32[B, 10] = sub %17, %12 "
      "%19 : i32[B] = argmax %1 axis=1 return loss %15 return dx %18 return best %19",
      8, 5, F32},
+    {"a sum of one element a row, and of none where the number is no column's", "%t: i32[B], %x: f32[B, 300]",
+     "%1 : i32[B] = arg index=0 \"t\" %2 : f32[B, 300] = arg index=1 \"x\" %3 : i32[B, 300] = broadcast %1 dims=0 "
+     "%4 : i32[B, 300] = iota axis=1 %5 : bool[B, 300] = eq %3, %4 %6 : f32[B, 300] = const value=0 "
+     "%7 : f32[B, 300] = select %5, %2, %6 %8 : f32[B] = reduce_sum %7 axes=1 %9 : f32[B, 300] = neg %7 "
+     "%10 : f32[B] = reduce_sum %9 axes=1 return y %8 return z %10",
+     64, 60, 0},
+    {"cross entropy and its gradient", "%t: i32[B], %x: f32[B, 20]",
+     "%1 : i32[B] = arg index=0 \"t\" %2 : f32[B, 20] = arg index=1 \"x\" %3 : i32[B, 20] = broadcast %1 dims=0 "
+     "%4 : i32[20] = iota axis=0 %5 : i32[B, 20] = broadcast %4 dims=1 %6 : bool[B, 20] = eq %5, %3 "
+     "%7 : f32[B] = reduce_max %2 axes=1 %8 : f32[B, 20] = broadcast %7 dims=0 %9 : f32[B, 20] = sub %2, %8 "
+     "%10 : f32[B, 20] = exp %9 %11 : f32[B] = reduce_sum %10 axes=1 %12 : f32[B] = log %11 "
+     "%13 : f32[B, 20] = broadcast %12 dims=0 %14 : f32[B, 20] = sub %9, %13 %15 : f32[B, 20] = const value=0 "
+     "%16 : f32[B, 20] = select %6, %14, %15 %17 : f32[B] = reduce_sum %16 axes=1 %18 : f32[B] = neg %17 "
+     "%19 : f32[B, 20] = broadcast %18 dims=0 %20 : f32[B, 20] = mul %19, %10 return loss %18 return dx %20",
+     64, 50, F32},
     {"rows of bf16", "%x: bf16[B, 33]",
      "%1 : bf16[B, 33] = arg index=0 \"x\" %2 : f32[B, 33] = convert %1 %3 : f32[B] = reduce_sum %2 axes=1 "
      "%4 : f32[B, 33] = broadcast %3 dims=0 %5 : f32[B, 33] = sub %2, %4 %6 : bf16[B, 33] = convert %5 return y %6",
