@@ -202,6 +202,9 @@ static void print_table(const Profiler *profiler, const Table *table) {
     printf("%6.1f %% %10s\n", 100 * all.time / profiler->trace.time, step_time(profiler, all.time));
 }
 
+/* As a part of a step: what medians of its parts may miss without a word. */
+static const double SPREAD = 0.05;
+
 static void print_head(const Profiler *profiler) {
     const Trace *trace = &profiler->trace;
     Arena *arena = profiler->p->arena;
@@ -214,6 +217,9 @@ static void print_head(const Profiler *profiler) {
     printf("step     %s, median (%s to %s), %.0f records/s, %.1f GFLOP/s\n", units_time(arena, trace->step),
            units_time(arena, trace->least), units_time(arena, trace->most), 1e6 * (double)trace->batch / trace->step,
            1e-3 * flops / trace->step);
+    if (trace->step > (1 + SPREAD) * trace->time)
+        printf("spread   %s of it are interruptions, which hit other kernels in each step: the times below are without them\n",
+               units_time(arena, trace->step - trace->time));
     printf("roof    ");
     for (uint32_t i = 0; i < trace->roof.count; i++)
         if (i == 0 || i + 1 == trace->roof.count)
@@ -255,10 +261,10 @@ static json_t *head_json(const Trace *trace) {
     double whole = trace->time * (double)trace->threads;
     for (int64_t i = 0; i < trace->threads; i++)
         json_array_append_new(busy, json_real(trace->busy[i] / trace->time));
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:{s:f, s:f, s:f}, s:O, s:o, s:{s:f, s:f, s:f}}", "model", trace->model,
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f}, s:O, s:o, s:{s:f, s:f, s:f}}", "model", trace->model,
                      "program", trace->program, "steps", (json_int_t)trace->steps, "batch", (json_int_t)trace->batch,
                      "threads", (json_int_t)trace->threads, "step_ms", "median", 1e-3 * trace->step, "least",
-                     1e-3 * trace->least, "most", 1e-3 * trace->most, "roof", trace->roof_json, "busy", busy, "idle",
+                     1e-3 * trace->least, "most", 1e-3 * trace->most, "parts", 1e-3 * trace->time, "roof", trace->roof_json, "busy", busy, "idle",
                      "imbalance", trace->imbalance / whole, "alone", trace->alone / whole, "between", trace->outside / whole);
 }
 
