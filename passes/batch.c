@@ -399,6 +399,11 @@ static Status divide_batch(Cut *c) {
 }
 
 static Status cut_training(PassContext *context, Hoist *hoist, const Graph *in, Graph *out, const Func *from) {
+    const Func *update = tg_func_find(in, FUNC_UPDATE, NULL);
+    if (update == NULL) {
+        tg_error(context->diags, (Loc){0}, "there is an objective, but no update that would follow it");
+        return TG_MODEL;
+    }
     Cut c = begin_cut(context, hoist, in, out, from);
     TG_TRY(divide_batch(&c));
     assign_buffers(&c, false);
@@ -407,7 +412,6 @@ static Status cut_training(PassContext *context, Hoist *hoist, const Graph *in, 
     for (uint32_t level = 0; level < c.levels; level++)
         TG_TRY(cut_rows(&c, FUNC_PRE, tg_arena_printf(out->arena, "pre.%u", level), level));
     TG_TRY(cut_rows(&c, FUNC_MICRO, "micro", c.levels));
-    const Func *update = tg_func_find(in, FUNC_UPDATE, NULL);
     TG_TRY(cut_tail(&c, update, tg_hoist_func(hoist, in, update)));
     return cut_fields(&c, FUNC_FIELDS, "fields");
 }

@@ -68,7 +68,7 @@ static Status parse_header(Arena *arena, const char *path, size_t at, const char
                            const char **why) {
     const char *descr = value_of(dict, "'descr'"), *order = value_of(dict, "'fortran_order'");
     const NpyType *type = NULL;
-    if (descr != NULL && (*descr == '\'' || *descr == '"') && strchr("<>|=", descr[1]) != NULL)
+    if (descr != NULL && (*descr == '\'' || *descr == '"') && strspn(descr + 1, "<>|=") > 0)
         for (size_t i = 0; i < sizeof types / sizeof *types; i++)
             if (strncmp(descr + 2, types[i].code, 2) == 0 && (descr[4] == '\'' || descr[4] == '"'))
                 type = &types[i];

@@ -15,7 +15,10 @@ static Status load(Arena *arena, const DataRequest *request, const unsigned char
     return TG_OK;
 }
 
-enum { CODES = 0x110000 };
+/* A number for each code up to the largest of the text. */
+typedef struct Codes {
+    uint32_t *at, count;
+} Codes;
 
 static uint32_t code_of(const unsigned char *at, int length) {
     uint32_t code = length == 1 ? *at : *at & (0xff >> (length + 1));
@@ -24,8 +27,19 @@ static uint32_t code_of(const unsigned char *at, int length) {
     return code;
 }
 
+static void mark(Arena *arena, Codes *known, uint32_t code) {
+    enum { LEAST = 256 };
+    uint32_t count = known->count > 0 ? known->count : LEAST;
+    while (count <= code)
+        count *= 2;
+    if (count > known->count)
+        known->at = tg_arena_grow(arena, known->at, known->count * sizeof *known->at, count * sizeof *known->at);
+    known->count = count;
+    known->at[code] = 1;
+}
+
 /* Marks the codes of the text's characters in `known` and counts them. */
-static Status scan(Arena *arena, const DataRequest *request, const unsigned char *text, size_t bytes, uint32_t *known,
+static Status scan(Arena *arena, const DataRequest *request, const unsigned char *text, size_t bytes, Codes *known,
                    int64_t *count, const char **why) {
     const unsigned char *end = text + bytes;
     for (const unsigned char *at = text; at < end; (*count)++) {
@@ -35,17 +49,17 @@ static Status scan(Arena *arena, const DataRequest *request, const unsigned char
                                    request->path, (size_t)(at - text), *at);
             return TG_MODEL;
         }
-        known[code_of(at, length)] = 1;
+        mark(arena, known, code_of(at, length));
         at += length;
     }
     return TG_OK;
 }
 
 /* The order of codes is the order of their UTF-8 bytes. */
-static const DataWords *add_words(Arena *arena, const DataRequest *request, const uint32_t *known) {
+static const DataWords *add_words(Arena *arena, const DataRequest *request, const Codes *known) {
     Vec(const char *) words = {0};
-    for (uint32_t code = 0; code < CODES; code++) {
-        if (known[code] == 0)
+    for (uint32_t code = 0; code < known->count; code++) {
+        if (known->at[code] == 0)
             continue;
         char text[5] = "";
         if (code < 0x80) {
@@ -62,13 +76,16 @@ static const DataWords *add_words(Arena *arena, const DataRequest *request, cons
     return tg_data_words_add(arena, request->vocabulary, request->field, request->path, words.at, words.count);
 }
 
-/* Turns the marks into numbers of tokens, from 1. */
-static void number_codes(const DataWords *words, uint32_t *known) {
-    memset(known, 0, CODES * sizeof *known);
+/* Turns the marks into numbers of tokens, from 1; words whose characters the text lacks have none. */
+static void number_codes(const DataWords *words, Codes *known) {
+    if (known->count > 0)
+        memset(known->at, 0, known->count * sizeof *known->at);
     for (uint32_t i = 0; i < words->count; i++) {
         const unsigned char *word = (const unsigned char *)words->at[i];
         int length = tg_utf8_length(word, word + strlen(words->at[i]));
-        known[length > 0 ? code_of(word, length) : 0] = i + 1;
+        uint32_t code = length > 0 ? code_of(word, length) : 0;
+        if (code < known->count)
+            known->at[code] = i + 1;
     }
 }
 
@@ -81,20 +98,20 @@ static Status unknown(Arena *arena, const DataRequest *request, const DataWords 
 
 static Status read_characters(Arena *arena, const DataRequest *request, const unsigned char *text, size_t bytes,
                               DataArray *array, const char **why) {
-    uint32_t *known = TG_ALLOC(arena, uint32_t, CODES);
+    Codes known = {0};
     int64_t count = 0;
-    TG_TRY(scan(arena, request, text, bytes, known, &count, why));
+    TG_TRY(scan(arena, request, text, bytes, &known, &count, why));
     const DataWords *words = tg_data_words(request->vocabulary, request->field);
     if (words == NULL)
-        words = add_words(arena, request, known);
-    number_codes(words, known);
+        words = add_words(arena, request, &known);
+    number_codes(words, &known);
     DType dtype = words->count <= 256 ? DT_U8 : words->count <= 65536 ? DT_U16 : DT_I32;
     *array = (DataArray){.dtype = dtype, .rank = 1, .dims = {count}};
     array->values = tg_arena_alloc(arena, (size_t)count * tg_dtype(dtype)->bytes);
     size_t at = 0;
     for (int64_t i = 0; i < count; i++) {
         int length = tg_utf8_length(text + at, text + bytes);
-        uint32_t place = known[code_of(text + at, length)];
+        uint32_t place = known.at[code_of(text + at, length)];
         if (place == 0)
             return unknown(arena, request, words, text + at, length, at, why);
         tg_element_set(dtype, array->values, i, place - 1);

@@ -13,6 +13,18 @@ struct ArenaBlock {
 
 _Static_assert(sizeof(ArenaBlock) % ALIGN == 0, "the first piece of a block is aligned");
 
+/* With the address sanitizer a gap that must not be touched follows every piece, as malloc's have. */
+#ifdef TG_SANITIZE
+#include <sanitizer/asan_interface.h>
+enum { GAP = ALIGN };
+static void forbid(const void *from, size_t bytes) { __asan_poison_memory_region(from, bytes); }
+static void allow(const void *from, size_t bytes) { __asan_unpoison_memory_region(from, bytes); }
+#else
+enum { GAP = 0 };
+static void forbid(const void *from, size_t bytes) { (void)from, (void)bytes; }
+static void allow(const void *from, size_t bytes) { (void)from, (void)bytes; }
+#endif
+
 static size_t round_up(size_t bytes) { return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1); }
 
 void tg_arena_init(Arena *arena, const TgHost *host) { *arena = (Arena){.host = host}; }
@@ -46,25 +58,28 @@ static void add_block(Arena *arena, size_t at_least) {
     arena->blocks = block;
     arena->next = (char *)(block + 1);
     arena->end = (char *)block + bytes;
+    forbid(arena->next, bytes - sizeof(ArenaBlock));
 }
 
 void *tg_arena_alloc(Arena *arena, size_t bytes) {
     if (bytes > SIZE_MAX / 4)
         longjmp(arena->guard, 1);
-    size_t need = round_up(bytes ? bytes : 1);
+    size_t need = round_up(bytes ? bytes : 1) + GAP;
     if (need > (size_t)(arena->end - arena->next))
         add_block(arena, need);
     void *p = arena->next;
     arena->next += need;
     arena->bytes += need;
-    return memset(p, 0, need);
+    allow(p, bytes);
+    return memset(p, 0, bytes);
 }
 
 void *tg_arena_grow(Arena *arena, void *old, size_t old_bytes, size_t bytes) {
-    size_t had = round_up(old_bytes ? old_bytes : 1), need = round_up(bytes);
+    size_t had = round_up(old_bytes ? old_bytes : 1) + GAP, need = round_up(bytes) + GAP;
     bool newest = old != NULL && (char *)old + had == arena->next;
-    if (newest && need >= had && need - had <= (size_t)(arena->end - arena->next)) {
-        memset(arena->next, 0, need - had);
+    if (newest && bytes >= old_bytes && need - had <= (size_t)(arena->end - arena->next)) {
+        allow(old, bytes);
+        memset((char *)old + old_bytes, 0, bytes - old_bytes);
         arena->next += need - had;
         arena->bytes += need - had;
         return old;

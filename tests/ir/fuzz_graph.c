@@ -1,5 +1,8 @@
-/* Any bytes as the text of a graph: refused, or read, verified and printed so that the text reads back to itself. */
+/* Any bytes as the text of a graph: refused, or read, verified and printed so that the text reads back to itself. Each pass then
+   takes what verifies: one that may stand anywhere gives what verifies again, one that needs others before it may say that. */
 #include "ir/graph.h"
+#include "passes/pass.h"
+#include "tests/fuzz/host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,25 +19,39 @@ static const char *print(Arena *arena, const Graph *graph) {
     return text.text;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+static void run_passes(Arena *arena, Diags *diags, const Graph *graph) {
+    for (int pass = 0; pass < PASS_COUNT; pass++) {
+        if (tg_pass(pass)->from != graph->level)
+            continue;
+        PassContext context = {.arena = arena, .diags = diags, .fold = true, .fuse = true};
+        Graph *out;
+        Status status = tg_pass(pass)->run(&context, graph, &out);
+        if (status == TG_OK)
+            status = tg_graph_verify(out, diags);
+        bool alone = tg_pass(pass)->effect == EFFECT_KEEPS || tg_pass(pass)->effect == EFFECT_ROUNDS;
+        if (status == TG_INTERNAL && alone && tg_pass(pass)->to == graph->level)
+            abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Arena arena;
-    tg_arena_init(&arena, tg_host());
-    if (setjmp(arena.guard)) {
-        tg_arena_deinit(&arena);
-        return 0;
-    }
+    tg_arena_init(&arena, fuzz_host(data, size));
+    if (setjmp(arena.guard))
+        abort();
     Sources sources = {0};
     Diags diags;
     Graph *graph = parse(&arena, &sources, (const char *)data, size, &diags);
-    if (graph != NULL) {
-        const char *text = print(&arena, graph);
-        Graph *again = parse(&arena, &sources, text, strlen(text), &diags);
-        if (again == NULL || strcmp(print(&arena, again), text) != 0)
-            abort();
-        if (tg_graph_verify(graph, &diags) != tg_graph_verify(again, &diags))
-            abort();
-    }
-    tg_arena_deinit(&arena);
+    if (graph == NULL)
+        return 0;
+    const char *text = print(&arena, graph);
+    Graph *again = parse(&arena, &sources, text, strlen(text), &diags);
+    if (again == NULL || strcmp(print(&arena, again), text) != 0)
+        abort();
+    Status status = tg_graph_verify(graph, &diags);
+    if (status != tg_graph_verify(again, &diags))
+        abort();
+    if (status == TG_OK)
+        run_passes(&arena, &diags, graph);
     return 0;
 }

@@ -1,8 +1,8 @@
 /* Any bytes as a plan's body under a valid head: refused with a reason, or a plan that prints and is written again. */
 #include "ir/base/map.h"
 #include "ir/plan/plan_codec.h"
+#include "tests/fuzz/host.h"
 
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,12 +29,11 @@ static void try_plan(Arena *arena, const uint8_t *data, size_t bytes) {
         abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     Arena arena;
-    tg_arena_init(&arena, tg_host());
-    if (setjmp(arena.guard) == 0)
-        try_plan(&arena, data, bytes);
-    tg_arena_deinit(&arena);
+    tg_arena_init(&arena, fuzz_host(data, bytes));
+    if (setjmp(arena.guard))
+        abort();
+    try_plan(&arena, data, bytes);
     return 0;
 }
