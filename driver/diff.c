@@ -30,11 +30,6 @@ static void forget_origin(Graph *graph) {
         graph->settings.at[i].origin = NULL;
 }
 
-static bool is_model(const char *path) {
-    size_t length = strlen(path);
-    return length > 3 && strcmp(path + length - 3, ".tg") == 0;
-}
-
 static Status graph_of(Pipeline *p, const char *path, Graph **graph) {
     TG_TRY(is_model(path) ? graph_of_model(p, path, graph) : read_graph(p, path, graph));
     forget_origin(*graph);

@@ -13,7 +13,7 @@ static Run *run_of(Command command) {
         [COMMAND_MAN] = command_man,         [COMMAND_CHECK] = command_check,
         [COMMAND_COMPILE] = command_compile, [COMMAND_OPT] = command_opt,
         [COMMAND_LLC] = command_llc,         [COMMAND_DIFF] = command_diff,
-        [COMMAND_REDUCE] = command_reduce,
+        [COMMAND_REDUCE] = command_reduce,   [COMMAND_BISECT] = command_bisect,
         [COMMAND_EXPLAIN] = command_explain, [COMMAND_REPLAY] = command_replay,
         [COMMAND_PROFILE] = command_profile,
         [COMMAND_FIT] = command_fit,

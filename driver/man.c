@@ -9,7 +9,7 @@ typedef struct Pair {
 
 static const Pair exits[] = {
     {"0", "all is well"},
-    {"1", "tgc diff: the graphs are not the same"},
+    {"1", "tgc diff: the graphs are not the same; tgc bisect: something goes wrong"},
     {"2", "the command line is wrong"},
     {"3", "the model or its data is wrong"},
     {"4", "a file cannot be read or written"},

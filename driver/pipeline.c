@@ -36,6 +36,11 @@ const char *pipeline_base_name(const Pipeline *p) {
     return tg_arena_str(p->arena, name, length);
 }
 
+bool is_model(const char *path) {
+    size_t length = strlen(path);
+    return length > 3 && strcmp(path + length - 3, ".tg") == 0;
+}
+
 static Status not_built(Pipeline *p, CliOption option, const char *only) {
     static const char *const names[] = {
 #define OPTION(id, name, ...) name,
@@ -73,6 +78,7 @@ PassOptions pipeline_pass_options(Pipeline *p, Status *status) {
     const Cli *cli = p->cli;
     PassOptions options = tg_pass_options();
     const char *verify = cli->value[CLI_VERIFY_EACH];
+    options.dump = p->quiet ? NULL : stderr;
     options.no_fold = cli->value[CLI_NO_FOLD] != NULL;
     options.no_fuse = cli->value[CLI_NO_FUSE] != NULL;
     options.validate = cli->value[CLI_VALIDATE] != NULL;
@@ -203,6 +209,7 @@ Status pipeline_run(Pipeline *p, Stage until) {
     if (until >= STAGE_KERNEL)
         TG_TRY(tg_passes_run(context, &options, "fuse", p->step, &p->kernel));
     pass_stats(p, context);
+    p->ran = context;
     p->passes = NULL;
     return until >= STAGE_PLAN ? plan(p) : TG_OK;
 }

@@ -22,6 +22,8 @@ typedef struct Pipeline {
     Lowered lowered;
     const char *doing;      /* the part that runs: "parsing"; NULL: none yet */
     PassContext *passes;    /* while passes run */
+    PassContext *ran;       /* once they have */
+    bool quiet;             /* passes print nothing */
     bool reads_graph;       /* the input is a graph's text: source files are only named in it */
     Shapes *shapes; /* of --shapes, once lowering has begun; or NULL */
 } Pipeline;
@@ -54,6 +56,7 @@ TG_CHECKED Status command_opt(Pipeline *p);
 TG_CHECKED Status command_llc(Pipeline *p);
 TG_CHECKED Status command_diff(Pipeline *p); /* TG_DIFFERS: they are not the same */
 TG_CHECKED Status command_reduce(Pipeline *p);
+TG_CHECKED Status command_bisect(Pipeline *p); /* TG_DIFFERS: something goes wrong, and is named */
 TG_CHECKED Status command_explain(Pipeline *p);
 TG_CHECKED Status command_replay(Pipeline *p);
 TG_CHECKED Status command_profile(Pipeline *p);
@@ -63,6 +66,7 @@ TG_CHECKED Status command_new(Pipeline *p);
 TG_CHECKED Status command_completion(Pipeline *p);
 TG_CHECKED Status command_man(Pipeline *p);
 TG_CHECKED Status bundle_write(Pipeline *p); /* --bundle */
+bool is_model(const char *path); /* it ends in .tg */
 /* A graph's text, "-" from standard input, verified. */
 TG_CHECKED Status read_graph(Pipeline *p, const char *path, Graph **graph);
 /* `path` NULL or "-": standard output. */

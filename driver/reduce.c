@@ -94,8 +94,12 @@ static Status reduce(Reduction *r, const Graph *graph, Str *text, bool *minimal)
 Status command_reduce(Pipeline *p) {
     Reduction r = {.p = p, .start = pipeline_seconds(), .said = pipeline_seconds()};
     Graph *graph;
+    if (p->cli->value[CLI_TEST] == NULL) {
+        tg_error(p->diags, (Loc){0}, "which test? --test=SCRIPT names a program that exits 0 for a graph's file if the failure is there");
+        return TG_USAGE;
+    }
     TG_TRY(read_graph(p, p->cli->arguments.at[0], &graph));
-    TG_TRY(script_open(p, &r.script));
+    TG_TRY(script_open(p, p->cli->value[CLI_TEST], &r.script));
     r.before = r.now = tg_reduce_count(graph);
     Str text;
     bool minimal;

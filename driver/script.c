@@ -50,13 +50,9 @@ static Status find(Pipeline *p, const char *name, Script *script) {
     return TG_IO;
 }
 
-Status script_open(Pipeline *p, Script *script) {
-    const char *name = p->cli->value[CLI_TEST], *temporary = getenv("TMPDIR");
+Status script_open(Pipeline *p, const char *name, Script *script) {
+    const char *temporary = getenv("TMPDIR");
     *script = (Script){0};
-    if (name == NULL) {
-        tg_error(p->diags, (Loc){0}, "which test? --test=SCRIPT names a program that exits 0 for a graph's file if the failure is there");
-        return TG_USAGE;
-    }
     TG_TRY(timeout_of(p, &script->timeout));
     TG_TRY(find(p, name, script));
     const char *place = tg_arena_printf(p->arena, "%s/tgc-XXXXXX", temporary && temporary[0] ? temporary : "/tmp");

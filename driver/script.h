@@ -13,8 +13,8 @@ typedef struct Script {
 
 typedef enum ScriptEnd { SCRIPT_EXITED, SCRIPT_KILLED, SCRIPT_LATE, SCRIPT_STOPPED } ScriptEnd;
 
-/* From --test and --timeout; makes the folder, and takes interrupts (SIGINT, SIGTERM) over. */
-TG_CHECKED Status script_open(Pipeline *p, Script *script);
+/* `name` is what --test says; makes the folder, and takes interrupts (SIGINT, SIGTERM) over. */
+TG_CHECKED Status script_open(Pipeline *p, const char *name, Script *script);
 /* Runs it with `file`; `*code`: its exit status, or the signal that ended it. */
 ScriptEnd script_run(Script *script, const char *file, int *code);
 bool script_is_stopped(void); /* the user has interrupted tgc */

@@ -118,6 +118,10 @@ static NodeId append(Builder *b, Node node, const NodeId *operands) {
     return b->func->nodes.count - 1;
 }
 
+static bool may(const Builder *b, const char *rule) {
+    return b->gate == NULL || b->gate->may(b->gate->context, rule, tg_locs_first(b->graph, b->locs));
+}
+
 /* A function's list of arguments grows with the nodes that read them, when they come in order. */
 static void declare_arg(Builder *b, const Attr *attr, TypeId type) {
     if (attr->list[0].at[0] == b->func->args.count)
@@ -150,13 +154,13 @@ static NodeId build(Builder *b, Op op, const Attr *attr, const NodeId *operands,
     complete_attr.text = tg_intern(b->graph, complete_attr.text);
     if (b->fold) {
         NodeId known = tg_fold(b, op, &complete_attr, operands, count, type);
-        if (known != 0)
+        if (known != 0 && may(b, "fold"))
             return merged(b, known);
     }
     Node node = {
         .op = (uint16_t)op, .operand_count = (uint16_t)count, .type = type, .locs = b->locs, .attr = &complete_attr};
     uint64_t *place = b->fold ? shared_place(b, &node, operands, fields, field_count) : NULL;
-    if (place != NULL && *place != 0)
+    if (place != NULL && *place != 0 && may(b, "share"))
         return merged(b, (NodeId)*place);
     node.attr = field_count == 0 ? NULL : owned && op != OP_const ? attr : copy_attr(b, &complete_attr);
     NodeId id = append(b, node, operands);

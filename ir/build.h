@@ -8,10 +8,17 @@
 
 #include "ir/graph.h"
 
+/* Asked before a node is folded or shared; "no" leaves it as it is. */
+typedef struct BuilderGate {
+    bool (*may)(void *context, const char *rule, Loc loc);
+    void *context;
+} BuilderGate;
+
 typedef struct Builder {
     Graph *graph;
     Func *func;
     bool fold;        /* off: nothing is folded or shared: the baseline of "no passes" */
+    const BuilderGate *gate; /* NULL: nobody is asked */
     LocsId locs;      /* given to nodes as they are made */
     Map shared;
     Str scratch;

@@ -8,6 +8,7 @@
    H / KV query heads share a key head: they are an axis of the query side that dk and dv contract. With a mask, keys and values
    that are not finite may stand behind it: they are read as 0, and a visible one makes its row NaN. */
 #include "passes/passes.h"
+#include "passes/rewrite.h"
 
 #include <math.h>
 
@@ -198,7 +199,7 @@ static Attention attention_of(PassContext *context, const Copy *copy, const Node
 
 static NodeId expand(void *pass_context, const Copy *copy, NodeId id, const NodeId *operands) {
     const Node *node = tg_node(copy->from, id);
-    if (node->op < OP_attention || node->op > OP_attention_dv)
+    if (node->op < OP_attention || node->op > OP_attention_dv || !tg_needed_rewrite(pass_context, tg_op((Op)node->op)->name, node->locs))
         return 0;
     Attention a = attention_of(pass_context, copy, node, operands);
     switch (node->op) {

@@ -3,6 +3,7 @@
    Several readers of one value: cotangent.c. */
 #include "passes/cotangent.h"
 #include "passes/passes.h"
+#include "passes/rewrite.h"
 #include "passes/vjp.h"
 
 #include <string.h>
@@ -80,7 +81,7 @@ static void missing_gradient(const Autodiff *a, const Buffer *buffer, bool read)
 
 static Status differentiate(PassContext *context, const Graph *in, const Func *from, Graph *out) {
     Func *func = tg_func_new(out, from->kind, from->name);
-    Builder b = tg_builder(out, func, context->fold);
+    Builder b = tg_pass_builder(context, out, func);
     tg_copy_func(context->arena, &b, in, from);
     NodeId loss = 0;
     for (uint32_t i = 0; i < func->results.count; i++)

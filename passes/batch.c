@@ -14,6 +14,7 @@
    micro-batch is split (split.c) so that the same tree results. */
 #include "passes/hoist.h"
 #include "passes/passes.h"
+#include "passes/rewrite.h"
 #include "passes/split.h"
 
 #include <string.h>
@@ -226,7 +227,7 @@ static void store_sum(const Cut *c, Builder *b, NodeId id, int32_t buffer, NodeI
 /* A function that goes over rows: the sums of one level (pre), or all that are left (micro; `level` = levels). */
 static Status cut_rows(Cut *c, FuncKind kind, const char *name, uint32_t level) {
     const Func *from = c->from;
-    Builder b = tg_builder(c->out, tg_func_new(c->out, kind, name), c->context->fold);
+    Builder b = tg_pass_builder(c->context, c->out, tg_func_new(c->out, kind, name));
     b.func->args = from->args;
     Copy copy = tg_copy(c->context->arena, &b, c->in, from);
     copy.replace = replace_in_rows;
@@ -272,7 +273,7 @@ static Copy copy_after(Cut *c, Builder *b, const int32_t *buffers) {
 }
 
 static Status cut_fields(Cut *c, FuncKind kind, const char *name) {
-    Builder b = tg_builder(c->out, tg_func_new(c->out, kind, name), c->context->fold);
+    Builder b = tg_pass_builder(c->context, c->out, tg_func_new(c->out, kind, name));
     Copy copy = copy_after(c, &b, c->wide);
     for (uint32_t i = 0; i < c->from->results.count; i++)
         if (is_field(&c->from->results.at[i]))
@@ -332,7 +333,7 @@ static NodeId loss_value(Cut *c, Builder *b) {
 }
 
 static Status cut_tail(Cut *c, const Func *update, const uint32_t *update_hoisted) {
-    Builder b = tg_builder(c->out, tg_func_new(c->out, FUNC_TAIL, "tail"), c->context->fold);
+    Builder b = tg_pass_builder(c->context, c->out, tg_func_new(c->out, FUNC_TAIL, "tail"));
     Copy copy = copy_after(c, &b, c->own);
     for (uint32_t i = 0; i < c->from->results.count; i++)
         if (!is_field(&c->from->results.at[i]))
@@ -443,7 +444,7 @@ Status run_batch(PassContext *context, const Graph *in, Graph **out) {
     *out = tg_graph_like(context->arena, in, LEVEL_STEP);
     tg_scalar_add(*out, (Scalar){.name = "lane_start", .class = SCALAR_BUILTIN}); /* computed scalars come after all others */
     Hoist hoist;
-    tg_hoist_init(&hoist, context->arena, *out, context->fold);
+    tg_hoist_init(&hoist, context, *out);
     for (uint32_t f = 0; f < in->funcs.count; f++) {
         const Func *from = in->funcs.at[f];
         switch (from->kind) {

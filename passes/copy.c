@@ -1,5 +1,7 @@
 #include "passes/copy.h"
 
+#include "passes/rewrite.h"
+
 Copy tg_copy(Arena *arena, Builder *b, const Graph *graph, const Func *from) {
     return (Copy){
         .b = b,
@@ -63,7 +65,7 @@ void tg_copy_func(Arena *arena, Builder *b, const Graph *graph, const Func *from
 
 Status tg_copy_replacing(PassContext *context, const Graph *graph, const Func *from, Graph *out,
                          NodeId (*replace)(void *, const Copy *, NodeId, const NodeId *), void *replace_context) {
-    Builder b = tg_builder(out, tg_func_new(out, from->kind, from->name), context->fold);
+    Builder b = tg_pass_builder(context, out, tg_func_new(out, from->kind, from->name));
     b.func->args = from->args;
     Copy copy = tg_copy(context->arena, &b, graph, from);
     copy.replace = replace;
@@ -72,5 +74,6 @@ Status tg_copy_replacing(PassContext *context, const Graph *graph, const Func *f
         tg_copy_need(&copy, from->results.at[i].node);
     tg_copy_run(&copy);
     tg_copy_results(&copy);
+    tg_pass_map(context, from, b.func, copy.map);
     return tg_builder_status(&b, context->diags);
 }

@@ -161,7 +161,7 @@ static void remark_kernel(Fuser *f, const Group *group, const Func *body, uint32
 static Status build_group(Fuser *f, uint32_t index) {
     const Group *group = &f->grouping->groups.at[index];
     const char *name = tg_arena_printf(f->out->arena, "kernel.%u", f->out->funcs.count);
-    Body body = {.b = tg_builder(f->out, tg_func_new(f->out, FUNC_KERNEL, name), f->context->fold), .group = index};
+    Body body = {.b = tg_pass_builder(f->context, f->out, tg_func_new(f->out, FUNC_KERNEL, name)), .group = index};
     tg_map_clear(&f->shared);
     body.b.shared = f->shared;
     body.b.scratch = f->scratch;
@@ -223,7 +223,7 @@ static Status fuse_func(PassContext *context, const Graph *in, Graph *out, const
     };
     Func *func = tg_func_new(out, from->kind, from->name);
     func->args = from->args;
-    f.b = tg_builder(out, func, context->fold);
+    f.b = tg_pass_builder(context, out, func);
     TG_TRY(build_steps(&f));
     for (uint32_t i = 0; i < from->results.count; i++) {
         const Result *result = &from->results.at[i];
@@ -234,6 +234,7 @@ static Status fuse_func(PassContext *context, const Graph *in, Graph *out, const
         else
             tg_result_value(&f.b, result->name, value);
     }
+    tg_pass_map(context, from, func, f.value);
     return tg_builder_status(&f.b, context->diags);
 }
 

@@ -1,11 +1,13 @@
 #include "passes/hoist.h"
 
+#include "passes/rewrite.h"
+
 #include <string.h>
 
-void tg_hoist_init(Hoist *hoist, Arena *arena, Graph *out, bool fold) {
-    *hoist = (Hoist){.arena = arena, .out = out, .first = out->scalars.count};
-    hoist->numbers = tg_map(arena);
-    hoist->b = tg_builder(out, tg_func_new(out, FUNC_SCALARS, "scalars"), fold);
+void tg_hoist_init(Hoist *hoist, PassContext *context, Graph *out) {
+    *hoist = (Hoist){.arena = context->arena, .out = out, .first = out->scalars.count};
+    hoist->numbers = tg_map(context->arena);
+    hoist->b = tg_pass_builder(context, out, tg_func_new(out, FUNC_SCALARS, "scalars"));
 }
 
 /* `records` and `lane_start` change within a step. */

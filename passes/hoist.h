@@ -13,7 +13,7 @@ typedef struct Hoist {
     uint32_t first;     /* index of the first computed scalar in Graph.scalars */
 } Hoist;
 
-void tg_hoist_init(Hoist *hoist, Arena *arena, Graph *out, bool fold);
+void tg_hoist_init(Hoist *hoist, PassContext *context, Graph *out);
 /* Per node of `from`: 1 + the scalar that holds its value, or 0. */
 uint32_t *tg_hoist_func(Hoist *hoist, const Graph *graph, const Func *from);
 

@@ -1,6 +1,7 @@
 /* layout: an operand of a dot whose axes no stride walks is transposed first, to [batch, free, contracted]. A pass of its
    own, so that fusion sees the transpose as any other value. */
 #include "passes/passes.h"
+#include "passes/rewrite.h"
 
 #include "ir/dot.h"
 
@@ -11,12 +12,13 @@ static Ints run_of(Arena *arena, int64_t first, uint32_t count) {
     return (Ints){at, count};
 }
 
-static NodeId regular_dot(void *context, const Copy *copy, NodeId id, const NodeId *operands) {
-    Arena *arena = context;
+static NodeId regular_dot(void *pass_context, const Copy *copy, NodeId id, const NodeId *operands) {
+    PassContext *context = pass_context;
+    Arena *arena = context->arena;
     const Node *node = tg_node(copy->from, id);
     DotGeometry geometry;
     int irregular = node->op == OP_dot ? tg_dot_geometry(copy->graph, copy->from, node, NULL, copy->graph->training.micro, &geometry) : 0;
-    if (irregular == 0)
+    if (irregular == 0 || !tg_needed_rewrite(context, "transpose_of_operand", node->locs))
         return 0;
     Attr attr = *node->attr;
     NodeId inputs[3] = {operands[0], operands[1], node->operand_count == 3 ? operands[2] : 0};
@@ -43,6 +45,6 @@ static NodeId regular_dot(void *context, const Copy *copy, NodeId id, const Node
 Status run_layout(PassContext *context, const Graph *in, Graph **out) {
     *out = tg_graph_like(context->arena, in, in->level);
     for (uint32_t f = 0; f < in->funcs.count; f++)
-        TG_TRY(tg_copy_replacing(context, in, in->funcs.at[f], *out, regular_dot, context->arena));
+        TG_TRY(tg_copy_replacing(context, in, in->funcs.at[f], *out, regular_dot, context));
     return TG_OK;
 }

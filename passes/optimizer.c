@@ -7,6 +7,7 @@
      nothing. If the objective says when its loss is over nothing, there is the argument `empty` too, the value `open` (finite
      and not empty), and the stores read that. */
 #include "passes/passes.h"
+#include "passes/rewrite.h"
 
 #include <string.h>
 
@@ -125,7 +126,7 @@ static NodeId open_gate(Gate *g, const Graph *in, NodeId finite) {
 
 static Status gate_update(PassContext *context, const Graph *in, const Func *from, Graph *out) {
     Func *func = tg_func_new(out, from->kind, from->name);
-    Builder b = tg_builder(out, func, context->fold);
+    Builder b = tg_pass_builder(context, out, func);
     Gate g = {.graph = out, .b = &b, .real = plain_type(out, DT_F32, 0, 0, 0),
               .wide = plain_type(out, DT_F64, 0, 0, 0)};
     tg_push(out->arena, &func->args, (FuncArg){.name = "loss", .type = g.real});

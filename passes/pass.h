@@ -22,6 +22,12 @@ typedef struct RewriteCount {
     uint64_t count;
 } RewriteCount;
 
+/* What the pass that runs says of one function: value `n` of `from` is value map[n] of `to`; 0: it is not there any more. */
+typedef struct PassMap {
+    const Func *from, *to;
+    const NodeId *map;
+} PassMap;
+
 typedef struct PassContext {
     Arena *arena;
     Diags *diags;
@@ -33,6 +39,11 @@ typedef struct PassContext {
     const PassInfo *pass;       /* the one that runs */
     const Graph *in;            /* what it reads */
     int64_t asked;              /* rewrites so far, over all passes */
+    const PassInfo *limit_pass; /* of --opt-bisect-limit: whose the last rewrite is that it lets fire, */
+    const char *limit_rule;     /* by which rule, */
+    Loc limit_loc;              /* and where */
+    BuilderGate gate;
+    Vec(PassMap) maps;
     bool too_large;             /* --validate has said that it leaves something out */
     Vec(RewriteCount) counts;
 } PassContext;
@@ -70,15 +81,23 @@ struct PassOptions {
     FILE *dump;                  /* where dumps and the time report go: stderr */
     const char *crash_directory; /* reproducers; "." */
     bool print_diff;             /* after a pass that changed something, what it changed */
-    int64_t bisect_limit;        /* this many rewrites fire, no more, and each is listed; -1: no limit, no list */
+    int64_t bisect_limit;        /* this many rewrites fire, no more, and each is listed (in `dump`); -1: no limit, no list */
+    bool limit_needed;           /* rewrites that a program cannot do without obey the limit too: only the graph is wanted */
     bool remarks[PASS_COUNT];    /* per pass: say what was done (-Rpass), and what was not and why (-Rpass-missed) */
     bool missed[PASS_COUNT];
 };
 PassOptions tg_pass_options(void);
 
+/* Reports a name that no pass has. */
+TG_CHECKED Status tg_pass_find(PassContext *context, const char *name, const PassInfo **pass);
+bool tg_pass_is_disabled(const PassOptions *options, const PassInfo *pass);
+/* Runs one pass; verifies, validates and dumps as `options` say. */
+TG_CHECKED Status tg_pass_run(PassContext *context, const PassOptions *options, const PassInfo *pass, const Graph *in, Graph **out);
 /* Runs the named passes ("a,b") in order; on an internal failure writes a reproducer and names it. */
 TG_CHECKED Status tg_passes_run(PassContext *context, const PassOptions *options, const char *names, const Graph *in,
                                 Graph **out);
+/* The passes of the pipeline that a graph of this level has still to go through: "a,b". */
+const char *tg_phases_from(Arena *arena, Level level);
 /* The pipeline of phases.c up to `until` (a pass name, or NULL: all). */
 TG_CHECKED Status tg_phases_run(PassContext *context, const PassOptions *options, const char *until, const Graph *in,
                                 Graph **out);

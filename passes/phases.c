@@ -13,12 +13,25 @@
 
 static const char *const order[] = {"simplify", "autodiff", "optimizer", "simplify", "batch", "attention", "clean", "layout", "fuse"};
 
+enum { ORDER = sizeof order / sizeof *order };
+
+static const char *joined(Arena *arena, uint32_t first, uint32_t end) {
+    Str names = tg_str(arena);
+    for (uint32_t i = first; i < end; i++)
+        tg_str_printf(&names, "%s%s", i > first ? "," : "", order[i]);
+    return names.text;
+}
+
+const char *tg_phases_from(Arena *arena, Level level) {
+    uint32_t first = 0;
+    while (first < ORDER && tg_pass(tg_pass_named(order[first]))->from != level)
+        first++;
+    return joined(arena, first, ORDER);
+}
+
 Status tg_phases_run(PassContext *context, const PassOptions *options, const char *until, const Graph *in, Graph **out) {
-    Str names = tg_str(context->arena);
-    uint32_t last = sizeof order / sizeof *order - 1;
+    uint32_t last = ORDER - 1;
     for (uint32_t i = last; until && i > 0 && strcmp(order[last], until) != 0; i--)
         last = i - 1;
-    for (uint32_t i = 0; i <= last; i++)
-        tg_str_printf(&names, "%s%s", i ? "," : "", order[i]);
-    return tg_passes_run(context, options, names.text, in, out);
+    return tg_passes_run(context, options, joined(context->arena, 0, last + 1), in, out);
 }

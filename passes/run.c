@@ -50,9 +50,9 @@ PassOptions tg_pass_options(void) {
     return (PassOptions){.verify_each = true, .dump = stderr, .crash_directory = ".", .bisect_limit = -1};
 }
 
-static bool is_disabled(const PassOptions *options, const char *name) {
+bool tg_pass_is_disabled(const PassOptions *options, const PassInfo *pass) {
     for (uint32_t i = 0; i < options->disabled; i++)
-        if (strcmp(options->disable[i], name) == 0)
+        if (strcmp(options->disable[i], pass->name) == 0)
             return true;
     return false;
 }
@@ -117,8 +117,7 @@ static uint64_t node_count(const Graph *graph) {
     return count;
 }
 
-static Status run_one(PassContext *context, const PassOptions *options, const PassInfo *pass, const Graph *in,
-                      Graph **out) {
+Status tg_pass_run(PassContext *context, const PassOptions *options, const PassInfo *pass, const Graph *in, Graph **out) {
     if (in->level != pass->from) {
         tg_error(context->diags, (Loc){0}, "pass %s reads another level of graph", pass->name);
         return TG_USAGE;
@@ -126,6 +125,7 @@ static Status run_one(PassContext *context, const PassOptions *options, const Pa
     context->options = options;
     context->pass = pass;
     context->in = in;
+    context->maps.count = 0;
     double start = seconds();
     TG_TRY(pass->run(context, in, out));
     if (options->time_report)
@@ -141,28 +141,34 @@ static Status run_one(PassContext *context, const PassOptions *options, const Pa
     return TG_OK;
 }
 
+Status tg_pass_find(PassContext *context, const char *name, const PassInfo **pass) {
+    int index = tg_pass_named(name);
+    if (index >= 0) {
+        *pass = tg_pass(index);
+        return TG_OK;
+    }
+    const char *known[PASS_COUNT];
+    for (int i = 0; i < PASS_COUNT; i++)
+        known[i] = tg_pass(i)->name;
+    const char *closest = tg_closest(name, known, PASS_COUNT);
+    tg_error(context->diags, (Loc){0}, "no pass is named '%s'%s%s", name, closest ? "; did you mean " : "",
+             closest ? closest : "");
+    return TG_USAGE;
+}
+
 Status tg_passes_run(PassContext *context, const PassOptions *options, const char *names, const Graph *in, Graph **out) {
     context->fold = !options->no_fold;
     context->fuse = !options->no_fuse;
     Graph *graph = (Graph *)in;
     for (const char *rest = names; *rest;) {
         size_t length = strcspn(rest, ",");
-        const char *name = tg_arena_str(context->arena, rest, length);
-        int pass = tg_pass_named(name);
-        if (pass < 0) {
-            const char *known[PASS_COUNT];
-            for (int i = 0; i < PASS_COUNT; i++)
-                known[i] = tg_pass(i)->name;
-            const char *closest = tg_closest(name, known, PASS_COUNT);
-            tg_error(context->diags, (Loc){0}, "no pass is named '%s'%s%s", name, closest ? "; did you mean " : "",
-                     closest ? closest : "");
-            return TG_USAGE;
-        }
-        if (!is_disabled(options, name)) {
+        const PassInfo *pass;
+        TG_TRY(tg_pass_find(context, tg_arena_str(context->arena, rest, length), &pass));
+        if (!tg_pass_is_disabled(options, pass)) {
             const Graph *before = graph;
-            Status status = run_one(context, options, tg_pass(pass), before, &graph);
+            Status status = tg_pass_run(context, options, pass, before, &graph);
             if (status == TG_INTERNAL) {
-                tg_note(context->diags, (Loc){0}, "in pass %s", name);
+                tg_note(context->diags, (Loc){0}, "in pass %s", pass->name);
                 write_reproducer(context, options, rest, before);
             }
             TG_TRY(status);

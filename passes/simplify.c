@@ -110,7 +110,7 @@ static uint64_t dead_nodes(const Copy *copy) {
 }
 
 static Status simplify_func(PassContext *context, const Graph *in, const Func *from, Graph *out) {
-    Builder b = tg_builder(out, tg_func_new(out, from->kind, from->name), context->fold);
+    Builder b = tg_pass_builder(context, out, tg_func_new(out, from->kind, from->name));
     b.func->args = from->args;
     Copy copy = tg_copy(context->arena, &b, in, from);
     copy.replace = simplified;
@@ -119,6 +119,7 @@ static Status simplify_func(PassContext *context, const Graph *in, const Func *f
         tg_copy_need(&copy, from->results.at[i].node);
     tg_copy_run(&copy);
     tg_copy_results(&copy);
+    tg_pass_map(context, from, b.func, copy.map);
     tg_counted(context, "dead", dead_nodes(&copy));
     return tg_builder_status(&b, context->diags);
 }

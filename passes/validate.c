@@ -230,3 +230,52 @@ Status tg_validate(PassContext *context, const PassInfo *pass, const Graph *befo
     tg_arena_deinit(&scratch);
     return status;
 }
+
+/* ---- value by value ---- */
+
+/* The function, giving all of its values. */
+static Func all_values(Arena *arena, const Func *func) {
+    Func all = *func;
+    memset(&all.results, 0, sizeof all.results);
+    for (NodeId id = 1; id < func->nodes.count; id++)
+        if (tg_node(func, id)->type)
+            tg_push(arena, &all.results, (Result){.kind = RESULT_VALUE, .node = id, .name = ""});
+    return all;
+}
+
+static Tensor *values_of(const Comparison *c, const Graph *graph, const Func *func) {
+    Func all = all_values(c->scratch, func);
+    Tensor *results, *values = TG_ALLOC(c->scratch, Tensor, func->nodes.count);
+    if (run_alone(c, graph, &all, &results) != TG_OK)
+        return NULL;
+    for (uint32_t i = 0; i < all.results.count; i++)
+        values[all.results.at[i].node] = results[i];
+    return values;
+}
+
+static void find_value(const Comparison *c, const PassMap *map, ValueDiffers *differs) {
+    if (is_large(c->before, map->from, ROWS) || is_large(c->after, map->to, ROWS))
+        return;
+    const Tensor *old = values_of(c, c->before, map->from), *fresh = values_of(c, c->after, map->to);
+    for (NodeId id = 1; old && fresh && id < map->from->nodes.count; id++) {
+        NodeId copy = map->map[id];
+        if (copy == 0 || copy >= map->to->nodes.count || old[id].at == NULL || fresh[copy].count != old[id].count)
+            continue;
+        for (int64_t k = 0; k < old[id].count; k++)
+            if (!same(c, old[id].at[k], fresh[copy].at[k])) {
+                *differs = (ValueDiffers){map->from, id, copy, k, old[id].at[k], fresh[copy].at[k]};
+                return;
+            }
+    }
+}
+
+void tg_validate_values(PassContext *context, const PassInfo *pass, const Graph *before, const Graph *after, const PassMap *map,
+                        ValueDiffers *differs) {
+    Arena scratch;
+    tg_arena_init(&scratch, context->arena->host);
+    Comparison c = {.context = context, .pass = pass, .before = before, .after = after, .scratch = &scratch,
+                    .near = pass->effect == EFFECT_ROUNDS};
+    if (setjmp(scratch.guard) == 0)
+        find_value(&c, map, differs);
+    tg_arena_deinit(&scratch);
+}

@@ -23,6 +23,17 @@ TG_CHECKED Status tg_validate(PassContext *context, const PassInfo *pass, const 
 TG_CHECKED Status tg_validate_gradients(PassContext *context, const PassInfo *pass, Arena *scratch, const Graph *before,
                                         const Graph *after, int64_t rows);
 
+/* The first value of a function that its copy differs from. */
+typedef struct ValueDiffers {
+    const Func *func; /* NULL: none does */
+    NodeId value, copy;
+    int64_t element;
+    double expected, got;
+} ValueDiffers;
+/* Where the pass says what became of its values. Nothing is reported. */
+void tg_validate_values(PassContext *context, const PassInfo *pass, const Graph *before, const Graph *after, const PassMap *map,
+                        ValueDiffers *differs);
+
 /* Random tensors for a function of `graph`: values in [-1, 1], small integers; `state` gets buffers, scalars (1) and args for
    `rows` records. Deterministic. */
 void tg_random_state(Arena *arena, const Graph *graph, const Func *func, int64_t rows, EvalState *state);

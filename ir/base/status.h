@@ -4,7 +4,7 @@
 
 typedef enum Status {
     TG_OK = 0,
-    TG_DIFFERS = 1,   /* tgc diff: not the same */
+    TG_DIFFERS = 1,   /* tgc diff: not the same; tgc bisect: not right */
     TG_USAGE = 2,     /* a flag, a verb, a setting */
     TG_MODEL = 3,     /* the .tg file or what it says of the data */
     TG_IO = 4,        /* a file, a disk, a library that cannot be opened */
