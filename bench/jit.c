@@ -53,7 +53,7 @@ static Status compile(Arena *arena, Diags *diags, Sources *sources, Lowered *low
         return status;
     }
     TG_TRY(tg_graph_parse(arena, diags, sources, "<stdin>", text, length, &graph));
-    TG_TRY(tg_plan_build(arena, diags, graph, "", lowered));
+    TG_TRY(tg_plan_build(arena, diags, graph, "", LOOPS_CPU, lowered));
     TG_TRY(tg_llvm_open(arena, diags, &llvm));
     kernels = TG_ALLOC(arena, TgKernel *, lowered->kernels.count);
     LlvmRequest request = {.lowered = lowered, .cpu = "", .optimize = 3};

@@ -7,18 +7,23 @@
 #include "ir/plan/abi.h"
 #include "ir/plan/plan.h"
 
+/* What loops are made for. It chooses the order in which memory is read, never a bit: both targets take loops of either. */
+typedef enum LoopTarget { LOOPS_CPU, LOOPS_CUDA } LoopTarget;
+
 /* One kernel body as loops, for `capacity` records in place of B. Buffers: the body's args, then its values. (lower.c) */
 TG_CHECKED Status tg_lower_kernel(Arena *arena, Diags *diags, const Graph *graph, const Func *kernel, int64_t capacity,
-                                  const char *name, LoopKernel **out);
+                                  LoopTarget target, const char *name, LoopKernel **out);
 
 /* What the plan's kernels are, in the order of PlanStep.index. */
 typedef struct Lowered {
     TgPlan *plan;
     LoopKernels kernels;
+    LoopTarget target;
 } Lowered;
 
 /* Order, memory, dots and steps of every function of graph@kernel. `step_text`: graph@step, kept in the plan. (plan_build.c) */
-TG_CHECKED Status tg_plan_build(Arena *arena, Diags *diags, const Graph *graph, const char *step_text, Lowered *out);
+TG_CHECKED Status tg_plan_build(Arena *arena, Diags *diags, const Graph *graph, const char *step_text, LoopTarget target,
+                                Lowered *out);
 
 /* The module that holds LLVM (codegen/llvm), opened by tg_llvm_open only when something must be compiled. */
 typedef struct LlvmRequest {

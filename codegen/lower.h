@@ -6,6 +6,7 @@
 #ifndef TG_LOWER_H
 #define TG_LOWER_H
 
+#include "codegen/codegen.h"
 #include "codegen/loop_info.h"
 #include "ir/graph.h"
 
@@ -66,6 +67,7 @@ typedef struct Lower {
     const Graph *graph;
     const Func *func;
     int64_t capacity;
+    LoopTarget target;
     LoopKernel *k;
     uint32_t *arg_buffer; /* by argument */
     int *level;           /* by node: reductions on the longest path to it */

@@ -49,8 +49,10 @@ static int64_t wide_column_bytes(const Lower *l, const Nest *nest) {
     return bytes;
 }
 
-/* Only sums in one piece: their chunks begin with a number that changes nothing. */
+/* Only sums in one piece: their chunks begin with a number that changes nothing. A GPU has a thread a column and chunk instead. */
 static bool is_wide(const Lower *l, const Nest *nest) {
+    if (l->target == LOOPS_CUDA)
+        return false;
     for (uint32_t i = 0; i < nest->reductions.count; i++) {
         const Node *node = node_at(l, nest->reductions.at[i]);
         if (node->op != OP_reduce_sum || !tg_is_float(sum_type(l, nest->reductions.at[i])) || tg_lower_int(node, 1, 1) > 1)

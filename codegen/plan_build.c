@@ -67,9 +67,10 @@ static void hand_over(const Planner *p, TgPlan *plan) {
     plan->kernel_count = p->out->kernels.count;
 }
 
-Status tg_plan_build(Arena *arena, Diags *diags, const Graph *graph, const char *step_text, Lowered *out) {
+Status tg_plan_build(Arena *arena, Diags *diags, const Graph *graph, const char *step_text, LoopTarget target,
+                     Lowered *out) {
     TgPlan *plan = TG_ALLOC(arena, TgPlan, 1);
-    *out = (Lowered){.plan = plan};
+    *out = (Lowered){.plan = plan, .target = target};
     Planner p = {.arena = arena, .diags = diags, .graph = graph, .out = out, .kernels = tg_map(arena)};
     add_persistent(&p);
     for (uint32_t i = 0; i < graph->funcs.count; i++) {

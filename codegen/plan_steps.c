@@ -228,7 +228,7 @@ static Status loops_of(FuncPlan *f, uint32_t kernel, uint32_t streamed, uint32_t
     if (*known == 0) {
         const char *name = tg_arena_printf(f->p->arena, "k%u", f->p->out->kernels.count);
         LoopKernel *loops;
-        TG_TRY(tg_lower_kernel(f->p->arena, f->p->diags, f->p->graph, body, f->capacity, name, &loops));
+        TG_TRY(tg_lower_kernel(f->p->arena, f->p->diags, f->p->graph, body, f->capacity, f->p->out->target, name, &loops));
         for (uint32_t i = 0; i < body->results.count && i < MOST_STREAMED; i++)
             loops->buffers.at[body->args.count + i].streamed = streamed >> i & 1;
         tg_push(f->p->arena, &f->p->out->kernels, loops);

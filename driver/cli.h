@@ -11,7 +11,7 @@
     X(CHECK, "check", "FILE.tg", 1, 1, "find errors and give warnings")                                   \
     X(COMPILE, "compile", "FILE.tg", 1, 1, "write a program that trains the model")                       \
     X(OPT, "opt", "FILE|-", 1, 1, "run passes on a graph in text form")                                   \
-    X(LLC, "llc", "FILE|-", 1, 1, "turn loops of kernels into LLVM IR or assembly")                       \
+    X(LLC, "llc", "FILE|-", 1, 1, "turn loops of kernels into LLVM IR, assembly or CUDA C")               \
     X(DIFF, "diff", "FILE FILE", 2, 2, "compare two graphs, or the graphs of two models, by structure")   \
     X(REDUCE, "reduce", "FILE.tgir", 1, 1, "shrink a graph for which a test script exits 0")               \
     X(BISECT, "bisect", "FILE", 1, 1, "find the pass, the rewrite and the value that go wrong")            \

@@ -29,6 +29,9 @@ static Status emit_loops(Pipeline *p, Str *to) {
         tg_loop_print(to, p->lowered.kernels.at[i]);
     return TG_OK;
 }
+static Status emit_cuda(Pipeline *p, Str *to) { return cuda_text(p, &p->lowered, to); }
+static Status emit_cubin(Pipeline *p, Str *to) { return cuda_binary(p, &p->lowered, to); }
+static Status emit_ptxas(Pipeline *p, Str *to) { return cuda_usage(p, &p->lowered, to); }
 static Status emit_plan(Pipeline *p, Str *to) {
     tg_plan_print(to, p->lowered.plan);
     return TG_OK;
@@ -53,7 +56,8 @@ typedef struct EmitRow {
 static const EmitRow emits[] = {
     {"ast", STAGE_AST, emit_ast},          {"model", STAGE_MODEL, emit_model}, {"step", STAGE_STEP, emit_step},
     {"kernel", STAGE_KERNEL, emit_kernel}, {"loops", STAGE_PLAN, emit_loops},  {"llvm", STAGE_PLAN, emit_llvm},
-    {"asm", STAGE_PLAN, emit_asm},         {"plan", STAGE_PLAN, emit_plan},
+    {"asm", STAGE_PLAN, emit_asm},         {"cuda", STAGE_PLAN, emit_cuda},    {"cubin", STAGE_PLAN, emit_cubin},
+    {"ptxas", STAGE_PLAN, emit_ptxas},     {"plan", STAGE_PLAN, emit_plan},
 };
 enum { EMITS = sizeof emits / sizeof *emits };
 
@@ -111,6 +115,7 @@ static Status emit(Pipeline *p, const char *stage) {
 }
 
 Status command_compile(Pipeline *p) {
+    TG_TRY(cuda_check_arch(p));
     if (p->cli->value[CLI_EMIT])
         return emit(p, p->cli->value[CLI_EMIT]);
     if (p->cli->value[CLI_BUNDLE])

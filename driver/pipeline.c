@@ -59,6 +59,9 @@ Status pipeline_check_options(Pipeline *p) {
     TG_TRY(not_built(p, CLI_DP, "1"));
     TG_TRY(not_built(p, CLI_TP, "1"));
     TG_TRY(not_built(p, CLI_PP, "1"));
+    const char *target = p->cli->value[CLI_TARGET];
+    if (target && strcmp(target, "cuda") == 0 && p->cli->value[CLI_EMIT])
+        return TG_OK;
     return not_built(p, CLI_TARGET, "cpu");
 }
 
@@ -179,11 +182,16 @@ static const char *absolute(Arena *arena, const char *path) {
     return realpath(path, full) ? tg_arena_str(arena, full, strlen(full)) : path;
 }
 
+static LoopTarget target_of(const Pipeline *p) {
+    const char *target = p->cli->value[CLI_TARGET];
+    return cuda_is_emitted(p) || (target && strcmp(target, "cuda") == 0) ? LOOPS_CUDA : LOOPS_CPU;
+}
+
 static Status plan(Pipeline *p) {
     double start = pipeline_begin(p, "planning");
     Str text = tg_str(p->arena);
     tg_graph_print(&text, p->step);
-    TG_TRY(tg_plan_build(p->arena, p->diags, p->kernel, text.text, &p->lowered));
+    TG_TRY(tg_plan_build(p->arena, p->diags, p->kernel, text.text, target_of(p), &p->lowered));
     p->lowered.plan->tgc = own_path(p->arena);
     p->lowered.plan->library_directory = tg_library_directory(p->arena);
     p->lowered.plan->source_directory = absolute(p->arena, p->lowered.plan->source_directory);

@@ -73,6 +73,12 @@ TG_CHECKED Status read_graph(Pipeline *p, const char *path, Graph **graph);
 TG_CHECKED Status write_text(Pipeline *p, const char *path, const Str *text);
 /* Names of --emit; NULL behind the last. */
 const char *emit_stage_name(int index);
+/* --emit=cuda, cubin, ptxas, and that --arch stands only with the last two (cuda.c) */
+TG_CHECKED Status cuda_text(Pipeline *p, const Lowered *lowered, Str *to);
+TG_CHECKED Status cuda_binary(Pipeline *p, const Lowered *lowered, Str *to);
+TG_CHECKED Status cuda_usage(Pipeline *p, const Lowered *lowered, Str *to);
+TG_CHECKED Status cuda_check_arch(Pipeline *p);
+bool cuda_is_emitted(const Pipeline *p);
 /* --shapes: what lowering sees is kept; later the source is printed with it. */
 void shapes_watch(Pipeline *p, LowerOptions *options);
 void shapes_print(Pipeline *p, FILE *to);

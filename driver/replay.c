@@ -64,7 +64,7 @@ static Status compile(Replay *r, TgProgram *program, const LlvmModule **module, 
     PassOptions options = tg_pass_options();
     options.no_fold = options.no_fuse = true;
     TG_TRY(tg_passes_run(&context, &options, "fuse", step, &kernel));
-    TG_TRY(tg_plan_build(p->arena, p->diags, kernel, text, &r->unfused));
+    TG_TRY(tg_plan_build(p->arena, p->diags, kernel, text, LOOPS_CPU, &r->unfused));
     TG_TRY(tg_llvm_open(p->arena, p->diags, module));
     uint32_t count = r->unfused.kernels.count;
     TgKernel **kernels = TG_ALLOC(p->arena, TgKernel *, count + 1);

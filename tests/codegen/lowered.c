@@ -2,6 +2,7 @@
 
 #include "ir/build.h"
 #include "tests/codegen/interpret.h"
+#include "tests/cuda/host.h"
 
 #include <CUnit/CUnit.h>
 
@@ -93,7 +94,7 @@ static Tensor input(World *w, TypeId id, uint64_t seed) {
 
 static bool run_kernel(World *w, const Func *func, void *const *buffers) {
     LoopKernel *k;
-    if (tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, "k", &k) != TG_OK) {
+    if (tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, LOOPS_CPU, "k", &k) != TG_OK) {
         complain(w, "it does not lower");
         return false;
     }
@@ -110,6 +111,58 @@ static bool run_kernel(World *w, const Func *func, void *const *buffers) {
     return true;
 }
 
+/* Memory for results of a run of its own. */
+static void **own_buffers(World *w, const Func *func, void *const *buffers) {
+    uint32_t args = func->args.count, results = func->results.count;
+    void **own = tg_arena_copy(&w->arena, buffers, (args + results + 1) * sizeof *buffers);
+    size_t bytes;
+    for (uint32_t i = 0; i < results; i++)
+        own[args + i] = new_memory(w, type_of(w, tg_node(func, func->results.at[i].node)->type), 0xEE, &bytes);
+    return own;
+}
+
+static void compare_results(World *w, const Func *func, void *const *buffers, void *const *own, const char *where) {
+    uint32_t args = func->args.count;
+    size_t bytes;
+    for (uint32_t i = 0; i < func->results.count; i++) {
+        (void)new_memory(w, type_of(w, tg_node(func, func->results.at[i].node)->type), 0, &bytes);
+        if (memcmp(own[args + i], buffers[args + i], bytes) != 0)
+            complain(w, tg_arena_printf(&w->arena, "output %u has other bits in %s", i, where));
+    }
+}
+
+/* The same through the CUDA text, threads in one order and in the other. */
+static void check_cuda(World *w, const Func *func, void *const *buffers, LoopTarget target) {
+    HostCuda cuda = {0};
+    LoopKernels kernels = {0};
+    LoopKernel *k;
+    const char *why = "it does not lower";
+    if (tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, target, "k", &k) == TG_OK) {
+        tg_push(&w->arena, &kernels, k);
+        why = host_cuda_open(&w->arena, &kernels, &cuda);
+    }
+    for (int descending = 0; why == NULL && descending < 2; descending++) {
+        void **own = own_buffers(w, func, buffers);
+        why = host_cuda_run(&w->arena, &cuda, 0, own, &w->scalars, 0, k->tiles, descending);
+        if (why == NULL)
+            compare_results(w, func, buffers, own, "CUDA text");
+    }
+    host_cuda_close(&cuda);
+    if (why)
+        complain(w, why);
+}
+
+static bool targets_differ(World *w, const Func *func) {
+    Str text[2] = {tg_str(&w->arena), tg_str(&w->arena)};
+    for (int target = LOOPS_CPU; target <= LOOPS_CUDA; target++) {
+        LoopKernel *k;
+        if (tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, (LoopTarget)target, "k", &k) != TG_OK)
+            return false;
+        tg_loop_print(&text[target], k);
+    }
+    return strcmp(text[0].text, text[1].text) != 0;
+}
+
 /* The same through machine code: the bits are the interpreter's. */
 static void check_machine_code(World *w, const Func *func, void *const *buffers) {
     const LlvmModule *llvm;
@@ -119,7 +172,7 @@ static void check_machine_code(World *w, const Func *func, void *const *buffers)
     TgKernel *compiled[1];
     void *handle;
     if (tg_llvm_open(&w->arena, &w->diags, &llvm) != TG_OK ||
-        tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, "k", &k) != TG_OK) {
+        tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, LOOPS_CPU, "k", &k) != TG_OK) {
         complain(w, "there is no machine code");
         return;
     }
@@ -128,18 +181,13 @@ static void check_machine_code(World *w, const Func *func, void *const *buffers)
         complain(w, "it does not compile");
         return;
     }
-    uint32_t args = func->args.count, results = func->results.count;
-    void **own = tg_arena_copy(&w->arena, buffers, (args + results + 1) * sizeof *buffers);
-    size_t bytes;
-    for (uint32_t i = 0; i < results; i++)
-        own[args + i] = new_memory(w, type_of(w, tg_node(func, func->results.at[i].node)->type), 0xEE, &bytes);
+    void **own = own_buffers(w, func, buffers);
     for (int64_t tile = 0; tile < k->tiles; tile++)
         compiled[0](own, &w->scalars, tile, tile + 1);
-    for (uint32_t i = 0; i < results; i++) {
-        (void)new_memory(w, type_of(w, tg_node(func, func->results.at[i].node)->type), 0, &bytes);
-        if (memcmp(own[args + i], buffers[args + i], bytes) != 0)
-            complain(w, tg_arena_printf(&w->arena, "output %u has other bits in machine code", i));
-    }
+    compare_results(w, func, buffers, own, "machine code");
+    check_cuda(w, func, buffers, LOOPS_CUDA);
+    if (targets_differ(w, func))
+        check_cuda(w, func, buffers, LOOPS_CPU);
     llvm->jit_free(handle);
 }
 
@@ -265,7 +313,7 @@ LoopKernel *lower_text(Arena *arena, const LoweredCase *c) {
     World *w = TG_ALLOC(arena, World, 1);
     const Func *func = parse_case(w, arena, c);
     LoopKernel *k = NULL;
-    if (func == NULL || tg_lower_kernel(arena, &w->diags, w->graph, func, c->capacity, "k", &k) != TG_OK)
+    if (func == NULL || tg_lower_kernel(arena, &w->diags, w->graph, func, c->capacity, LOOPS_CPU, "k", &k) != TG_OK)
         CU_FAIL("it does not lower");
     return k;
 }

@@ -18,10 +18,11 @@ LAYERS = {
     "passes": {"passes", "ir", "ir/base"},
     "codegen": {"codegen", "ir", "ir/base", "ir/plan"},
     "codegen/llvm": {"codegen/llvm", "codegen", "ir", "ir/base", "ir/plan"},
+    "codegen/cuda": {"codegen/cuda", "codegen", "ir", "ir/base", "ir/plan"},
     "runtime": {"runtime", "runtime/cpu", "ir/base", "ir/plan"},
     "runtime/cpu": {"runtime", "runtime/cpu", "ir/base", "ir/plan"},
     "runtime/dnn": {"runtime/dnn", "runtime/cpu", "ir/base", "ir/plan"},
-    "driver": {"driver", "frontend", "passes", "codegen", "runtime", "ir", "ir/base", "ir/plan"},
+    "driver": {"driver", "frontend", "passes", "codegen", "codegen/cuda", "runtime", "ir", "ir/base", "ir/plan"},
 }
 GENERATED = {"grammar.h": "frontend", "lexer.h": "frontend"}  # lie in the build folder
 LIBRARIES = ["tgbase", "tgir", "tgfrontend", "tgpasses", "tgcodegen", "tgrt"]

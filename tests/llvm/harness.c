@@ -1,6 +1,7 @@
 #include "tests/llvm/harness.h"
 
 #include "tests/codegen/interpret.h"
+#include "tests/cuda/host.h"
 
 #include <CUnit/Basic.h>
 
@@ -112,7 +113,16 @@ static void compare(const Case *c, const LoopBuffer *b, uint32_t index, const ch
     CU_PASS("equal");
 }
 
-static void check_case(Arena *arena, const Case *c, TgKernel *code) {
+static void compare_all(const Case *c, void **wanted, void **got) {
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < c->k->buffers.count; i++)
+        if (c->k->buffers.at[i].role != ROLE_SCRATCH) {
+            compare(c, &c->k->buffers.at[i], i, wanted[next], got[next]);
+            next++;
+        }
+}
+
+static void check_case(Arena *arena, const Case *c, TgKernel *code, const HostCuda *cuda, uint32_t kernel) {
     const double values[] = {0.25, 2.5};
     TgScalars scalars = {
         .rows = c->rows, .first_row = 1000, .iteration = 7, .seed = 0x123456789abcdefull, .values = values};
@@ -124,12 +134,13 @@ static void check_case(Arena *arena, const Case *c, TgKernel *code) {
         return;
     }
     code(got, &scalars, c->first, c->last);
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < c->k->buffers.count; i++)
-        if (c->k->buffers.at[i].role != ROLE_SCRATCH) {
-            compare(c, &c->k->buffers.at[i], i, wanted[next], got[next]);
-            next++;
-        }
+    compare_all(c, wanted, got);
+    for (int descending = 0; cuda != NULL && descending < 2; descending++) {
+        got = make_buffers(arena, c->k);
+        why = host_cuda_run(arena, cuda, kernel, got, &scalars, c->first, c->last, descending);
+        CU_ASSERT_PTR_NULL_FATAL(why);
+        compare_all(c, wanted, got);
+    }
 }
 
 /* Cases that differ in their rows alone share a kernel. */
@@ -157,8 +168,16 @@ void check_cases(Arena *arena, const Cases *cases, const char *cpu, int optimize
     LlvmRequest request = {.lowered = &lowered, .cpu = cpu, .optimize = optimize};
     void *handle;
     CU_ASSERT_EQUAL_FATAL(llvm->jit(arena, &diags, &request, code, &handle), TG_OK);
+    /* The CUDA text of a kernel does not depend on the CPU: once is enough. */
+    HostCuda cuda = {0};
+    bool with_cuda = optimize == 2 && cpu[0] == '\0';
+    const char *why = with_cuda ? host_cuda_open(arena, &lowered.kernels, &cuda) : NULL;
+    if (why)
+        fprintf(stderr, "%s\n", why);
+    CU_ASSERT_PTR_NULL_FATAL(why);
     for (uint32_t i = 0; i < cases->count; i++)
-        check_case(arena, &cases->at[i], code[index_of[i]]);
+        check_case(arena, &cases->at[i], code[index_of[i]], with_cuda ? &cuda : NULL, index_of[i]);
+    host_cuda_close(&cuda);
     llvm->jit_free(handle);
 }
 

@@ -10,7 +10,7 @@ Status backend_lower(Arena *arena, Diags *diags, Graph *graph, Lowered *lowered)
     options.no_fold = true;
     Graph *kernel;
     TG_TRY(tg_passes_run(&context, &options, "layout,fuse", graph, &kernel));
-    return tg_plan_build(arena, diags, kernel, "", lowered);
+    return tg_plan_build(arena, diags, kernel, "", LOOPS_CPU, lowered);
 }
 
 Status backend_compile(Arena *arena, Diags *diags, const Lowered *lowered, BackendCode *code) {

@@ -17,7 +17,7 @@ static Status compile(Arena *arena, Diags *diags, Sources *sources, const char *
     TG_TRY(tg_lower(arena, diags, sources, unit, std, lower, &model));
     TG_TRY(tg_phases_run(&context, &options, "layout", model, &step));
     TG_TRY(tg_passes_run(&context, &options, "fuse", step, &kernel));
-    return tg_plan_build(arena, diags, kernel, "", lowered);
+    return tg_plan_build(arena, diags, kernel, "", LOOPS_CPU, lowered);
 }
 
 Status model_compile(Arena *arena, const char *path, const char *const *sets, bool no_fuse, TestModel *model) {

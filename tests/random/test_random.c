@@ -250,7 +250,7 @@ static bool lower(Suite *s, Trial *t, const Graph *graph, bool fuse, Variant *va
     Graph *kernel;
     if (!run_passes(s, t, "fuse", false, fuse, graph, &kernel))
         return false;
-    if (tg_plan_build(&s->arena, &s->diags, kernel, "", &variant->lowered) != TG_OK) {
+    if (tg_plan_build(&s->arena, &s->diags, kernel, "", LOOPS_CPU, &variant->lowered) != TG_OK) {
         complain(s, t, "no plan");
         return false;
     }
