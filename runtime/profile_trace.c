@@ -172,13 +172,17 @@ static Status put(Writer *w, json_t *value) {
 
 static Status put_text(Writer *w, const char *text) { return tg_file_write(&w->file, text, strlen(text)); }
 
+/* Frees it. */
 static Status put_event(Writer *w, json_t *event, const char *phase, int thread) {
     json_object_set_new(event, "ph", json_string(phase));
     json_object_set_new(event, "pid", json_integer(PROCESS));
     json_object_set_new(event, "tid", json_integer(thread));
-    TG_TRY(put_text(w, w->separator));
+    Status status = put_text(w, w->separator);
     w->separator = ",\n";
-    return put(w, event);
+    if (status == TG_OK)
+        return put(w, event);
+    json_decref(event);
+    return status;
 }
 
 /* Viewers want spans to nest to the nanosecond, and find nanoseconds by multiplying and cutting off. */
