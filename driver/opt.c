@@ -21,7 +21,7 @@ Status read_graph(Pipeline *p, const char *path, Graph **graph) {
     size_t length;
     TG_TRY(read_text(p, &path, &text, &length));
     TG_TRY(tg_graph_parse(p->arena, p->diags, p->sources, path, text, length, graph));
-    return tg_graph_verify(*graph, p->diags);
+    return tg_graph_verify_input(*graph, p->diags);
 }
 
 static Status loops(Pipeline *p, const char *path, Str *out) {

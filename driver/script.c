@@ -3,12 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,6 +75,8 @@ static void become(const Script *script, const char *file) {
     _exit(127);
 }
 
+enum { MOST_WAIT = 16 }; /* milliseconds */
+
 ScriptEnd script_run(Script *script, const char *file, int *code) {
     *code = 127;
     if (interrupted)
@@ -88,25 +88,18 @@ ScriptEnd script_run(Script *script, const char *file, int *code) {
     if (child < 0)
         return SCRIPT_EXITED;
     setpgid(child, child); /* the one of the two that comes first */
-    int fd = pidfd_open(child, 0);
-    struct pollfd ended = {.fd = fd, .events = POLLIN};
-    double until = pipeline_seconds() + script->timeout;
-    int ready = 0;
-    for (double left = script->timeout; ready == 0 && left > 0 && !interrupted; left = until - pipeline_seconds()) {
-        ready = poll(&ended, 1, (int)fmin(ceil(1e3 * left), INT_MAX));
-        if (ready < 0 && errno == EINTR)
-            ready = 0;
-    }
-    if (ready <= 0)
-        kill(-child, SIGKILL);
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    double until = pipeline_seconds() + script->timeout;
+    bool ended = false;
+    for (int wait = 1; !(ended = waitpid(child, &status, WNOHANG) == child) && !interrupted && pipeline_seconds() < until;
+         wait = wait < MOST_WAIT ? 2 * wait : wait)
+        poll(NULL, 0, wait); /* an interrupt ends it */
+    kill(-child, SIGKILL); /* with what it has left behind */
+    while (!ended && waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    kill(-child, SIGKILL); /* what it has left behind */
-    close(fd);
-    script->late += ready <= 0 && !interrupted;
+    script->late += !ended && !interrupted;
     *code = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
-    return ready <= 0 ? interrupted ? SCRIPT_STOPPED : SCRIPT_LATE : WIFEXITED(status) ? SCRIPT_EXITED : SCRIPT_KILLED;
+    return !ended ? interrupted ? SCRIPT_STOPPED : SCRIPT_LATE : WIFEXITED(status) ? SCRIPT_EXITED : SCRIPT_KILLED;
 }
 
 const char *script_end_text(Arena *arena, const Script *script, ScriptEnd end, int code) {

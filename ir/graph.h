@@ -278,5 +278,7 @@ TG_CHECKED Status tg_graph_parse(Arena *arena, Diags *diags, Sources *sources, c
 
 /* Rules of the graph's level; the first violation is reported as an internal error with the node's text. */
 TG_CHECKED Status tg_graph_verify(const Graph *graph, Diags *diags);
+/* The same of a text that someone wrote: TG_MODEL. */
+TG_CHECKED Status tg_graph_verify_input(const Graph *graph, Diags *diags);
 
 #endif

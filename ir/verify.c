@@ -7,6 +7,7 @@ typedef struct Verifier {
     const Graph *graph;
     Graph *scratch; /* shape rules intern types here */
     Diags *diags;
+    bool is_input; /* someone wrote the graph: no pass is to blame */
     const Func *func;
     uint8_t *stored; /* per buffer: the function stores it already */
 } Verifier;
@@ -18,9 +19,9 @@ static Status bad(const Verifier *v, LocsId locs, const char *where, const char 
     va_start(args, format);
     const char *why = tg_arena_vprintf(v->graph->arena, format, args);
     va_end(args);
-    tg_error(v->diags, tg_locs_first(v->graph, locs), "internal error: the graph is not well formed: %s: %s", where,
-             why);
-    return TG_INTERNAL;
+    tg_error(v->diags, tg_locs_first(v->graph, locs), "%sthe graph is not well formed: %s: %s",
+             v->is_input ? "" : "internal error: ", where, why);
+    return v->is_input ? TG_MODEL : TG_INTERNAL;
 }
 
 static const char *in_func(const Verifier *v) { return tg_arena_printf(v->graph->arena, "in `%s`", v->func->name); }
@@ -197,8 +198,9 @@ static Status verify_names(const Verifier *v) {
     return TG_OK;
 }
 
-Status tg_graph_verify(const Graph *graph, Diags *diags) {
+static Status verify(const Graph *graph, Diags *diags, bool is_input) {
     Verifier v = {
+        .is_input = is_input,
         .graph = graph,
         .scratch = tg_graph_like(graph->arena, graph, graph->level),
         .diags = diags,
@@ -214,3 +216,7 @@ Status tg_graph_verify(const Graph *graph, Diags *diags) {
     }
     return TG_OK;
 }
+
+Status tg_graph_verify(const Graph *graph, Diags *diags) { return verify(graph, diags, false); }
+
+Status tg_graph_verify_input(const Graph *graph, Diags *diags) { return verify(graph, diags, true); }

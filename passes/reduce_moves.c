@@ -48,10 +48,15 @@ static void change_result(Edits *edits, Item item) { edits->func[item.func].resu
 /* ---- buffers and scalars ---- */
 
 /* Everything that a buffer is to the functions goes at once: a parameter without a gradient is an error, for one. */
-static void list_buffers(Arena *arena, const Graph *graph, Items *items) {
+static void list_buffers(Arena *arena, const Graph *graph, Items *items, Swap swap) {
     for (uint32_t i = 0; i < graph->buffers.count; i++)
-        for (uint32_t swap = SWAP_NUMBER; swap <= SWAP_ARG; swap++)
-            add(arena, items, 0, i, swap);
+        add(arena, items, 0, i, swap);
+}
+static void list_buffers_as_ones(Arena *arena, const Graph *graph, Items *items) {
+    list_buffers(arena, graph, items, SWAP_NUMBER);
+}
+static void list_buffers_as_args(Arena *arena, const Graph *graph, Items *items) {
+    list_buffers(arena, graph, items, SWAP_ARG);
 }
 
 static void swap_leaves(Edits *edits, const char *mark, uint32_t ref, Swap swap) {
@@ -110,16 +115,15 @@ static bool is_number(const Node *node, double number) {
     return node->op == OP_const && node->attr->dense == NULL && node->attr->number == number;
 }
 
-static void list_constants(Arena *arena, const Graph *graph, Items *items) {
+static void list_constants(Arena *arena, const Graph *graph, Items *items, uint32_t number) {
     EACH_NODE(graph, func, f, id) {
         const Node *node = tg_node(func, id);
-        if (node->type == 0 || node->op == OP_arg || is_number(node, 0))
-            continue;
-        add(arena, items, f, id, 0);
-        if (!is_number(node, 1))
-            add(arena, items, f, id, 1);
+        if (node->type != 0 && node->op != OP_arg && !is_number(node, 0) && !is_number(node, number))
+            add(arena, items, f, id, number);
     }
 }
+static void list_zeros(Arena *arena, const Graph *graph, Items *items) { list_constants(arena, graph, items, 0); }
+static void list_ones(Arena *arena, const Graph *graph, Items *items) { list_constants(arena, graph, items, 1); }
 static void make_constant(Edits *edits, Item item) {
     NodeEdit *edit = &edits->func[item.func].node[item.index];
     edit->swap = SWAP_NUMBER;
@@ -329,11 +333,13 @@ const MoveKind reduce_moves[] = {
     {list_funcs, drop_func, true},
     {list_results, drop_result, true},
     {list_earlier_results, change_result, true},
-    {list_buffers, drop_buffer, true},
+    {list_buffers_as_ones, drop_buffer, true},
+    {list_buffers_as_args, drop_buffer, true},
     {list_scalars, drop_scalar, true},
     {list_values, make_arg, true},
     {list_operands, make_operand, true},
-    {list_constants, make_constant, true},
+    {list_zeros, make_constant, true},
+    {list_ones, make_constant, true},
     {list_skips, change_use, true},
     {list_uses, change_use, true},
     {list_declarations, drop_declaration, true},

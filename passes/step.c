@@ -20,13 +20,22 @@ static bool has_gradients(const Func *objective) {
     return false;
 }
 
+/* A record is an element of every argument's first dimension. */
+static bool takes_records(const Graph *graph, const Func *func) {
+    for (uint32_t i = 0; func && i < func->args.count; i++)
+        if (tg_type_batch_axis(tg_type_of(&graph->types, func->args.at[i].type)) != 0)
+            return false;
+    return func != NULL;
+}
+
 bool tg_step_is_whole(const Graph *graph) {
     if (graph->training.batch < 1 || graph->training.micro < 1 || graph->training.lanes < 1)
         return false;
+    if (!takes_records(graph, tg_func_find(graph, graph->level == LEVEL_MODEL ? FUNC_OBJECTIVE : FUNC_MICRO, NULL)))
+        return false;
     if (graph->level == LEVEL_MODEL)
         return has_gradients(tg_func_find(graph, FUNC_OBJECTIVE, NULL)) && tg_func_find(graph, FUNC_UPDATE, NULL);
-    return tg_func_find(graph, FUNC_MICRO, NULL) && tg_func_find(graph, FUNC_TAIL, NULL) &&
-           tg_func_find(graph, FUNC_FIELDS, NULL);
+    return tg_func_find(graph, FUNC_TAIL, NULL) && tg_func_find(graph, FUNC_FIELDS, NULL);
 }
 
 void tg_step_set_scalar(EvalState *state, const Graph *graph, const char *name, double value) {

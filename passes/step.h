@@ -8,7 +8,8 @@
 
 #include "ir/eval.h"
 
-/* The graph has what a step takes: micro, fields and tail, or an objective with its gradients and an update; and a batch. */
+/* The graph has what a step takes: micro, fields and tail, or an objective with its gradients and an update; a batch, and records
+   of which all arguments are made. */
 bool tg_step_is_whole(const Graph *graph);
 
 /* Records [first, first + count) of `fields`, which hold the objective's arguments in order, B being their first dimension. */
