@@ -122,17 +122,19 @@ static bool all_done(void) {
     return true;
 }
 
+static void start(Fiber *fiber, char *stack) {
+    getcontext(&fiber->context);
+    fiber->context.uc_stack.ss_sp = stack;
+    fiber->context.uc_stack.ss_size = STACK;
+    fiber->context.uc_link = NULL;
+    fiber->wait = READY;
+    fiber->turn = 0;
+    makecontext(&fiber->context, thread_main, 0);
+}
+
 static const char *run_block(bool descending, char *stacks) {
-    for (unsigned int i = 0; i < block.count; i++) {
-        Fiber *fiber = &block.fibers[i];
-        getcontext(&fiber->context);
-        fiber->context.uc_stack.ss_sp = stacks + (size_t)i * STACK;
-        fiber->context.uc_stack.ss_size = STACK;
-        fiber->context.uc_link = NULL;
-        fiber->wait = READY;
-        fiber->turn = 0;
-        makecontext(&fiber->context, thread_main, 0);
-    }
+    for (unsigned int i = 0; i < block.count; i++)
+        start(&block.fibers[i], stacks + (size_t)i * STACK);
     for (;;) {
         run_ready(descending);
         if (all_done())
