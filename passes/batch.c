@@ -440,7 +440,9 @@ static Status copy_whole(PassContext *context, Hoist *hoist, const Graph *in, Gr
     return tg_copy_replacing(context, in, from, out, replace_after, &c);
 }
 
-Status run_batch(PassContext *context, const Graph *in, Graph **out) {
+Status run_batch(PassContext *context, const Graph *whole, Graph **out) {
+    const Graph *in;
+    TG_TRY(tg_split_bias(context, whole, &in));
     *out = tg_graph_like(context->arena, in, LEVEL_STEP);
     tg_scalar_add(*out, (Scalar){.name = "lane_start", .class = SCALAR_BUILTIN}); /* computed scalars come after all others */
     Hoist hoist;

@@ -1,5 +1,7 @@
 #include "passes/split.h"
 
+#include "passes/copy.h"
+
 static NodeId with_list(Builder *b, const Node *node, const NodeId *operands, int list, int64_t split) {
     Attr attr = *node->attr;
     attr.list[list] = (Ints){&split, 1};
@@ -44,4 +46,44 @@ NodeId tg_split_sum(Builder *b, const Graph *graph, const Func *from, NodeId id,
     if (split > 1 && tg_op((Op)node->op)->fuse == FUSE_reduce && node->op != OP_argmax)
         return with_list(b, node, operands, 1, split);
     return tg_build_like(b, graph, from, id, operands);
+}
+
+static bool is_biased_sum(const Graph *graph, const Func *func, NodeId id) {
+    const Node *node = tg_node(func, id);
+    return node->op == OP_dot && node->operand_count == 3 && tg_type_batch_axis(tg_node_type(graph, func, id)) < 0 &&
+           tg_type_batch_axis(tg_node_type(graph, func, tg_operand(func, node, 0))) >= 0;
+}
+
+static bool has_biased_sum(const Graph *graph, const Func *func) {
+    for (NodeId id = 1; id < func->nodes.count; id++)
+        if (is_biased_sum(graph, func, id))
+            return true;
+    return false;
+}
+
+static NodeId bias_behind(void *context, const Copy *copy, NodeId id, const NodeId *operands) {
+    (void)context;
+    if (!is_biased_sum(copy->graph, copy->from, id))
+        return 0;
+    Builder *b = copy->b;
+    const Node *node = tg_node(copy->from, id);
+    NodeId sum = tg_build(b, OP_dot, node->attr, operands, 2, node->type);
+    return tg_binary(b, OP_add, sum, tg_broadcast_like(b, tg_convert(b, operands[2], tg_node_type(copy->graph, copy->from, id)->dtype),
+                                                       node->type));
+}
+
+Status tg_split_bias(PassContext *context, const Graph *in, const Graph **out) {
+    bool any = false;
+    for (uint32_t f = 0; f < in->funcs.count; f++)
+        any |= in->funcs.at[f]->kind != FUNC_EXPORT && has_biased_sum(in, in->funcs.at[f]);
+    *out = in;
+    if (!any)
+        return TG_OK;
+    Graph *copy = tg_graph_like(context->arena, in, in->level);
+    for (uint32_t f = 0; f < in->funcs.count; f++) {
+        const Func *from = in->funcs.at[f];
+        TG_TRY(tg_copy_replacing(context, in, from, copy, from->kind == FUNC_EXPORT ? NULL : bias_behind, NULL));
+    }
+    *out = copy;
+    return TG_OK;
 }
