@@ -139,6 +139,9 @@ Value builtin_batch(Lower *l, Env *env, const Ast *call, Value *arguments, int d
 
 Value builtin_runtime(Lower *l, Env *env, const Ast *call, Value *arguments, int detail) {
     (void)env, (void)arguments, (void)detail;
+    if (l->func && l->func->func->kind == FUNC_INIT)
+        return lower_fail(l, call->loc, "a first value cannot depend on '%s', which is known only while a program trains",
+                          call->name);
     return lower_runtime_scalar(l, call->name, SCALAR_BUILTIN, 0, call->loc);
 }
 
