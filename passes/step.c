@@ -257,8 +257,8 @@ Status tg_step_evaluate(EvalState *state, Diags *diags, const Graph *graph, cons
     }
     int64_t micros = (records->count + graph->training.micro - 1) / graph->training.micro;
     TG_TRY(tg_step_compute_scalars(state, diags, graph));
-    TG_TRY(run_rows(state, diags, graph, func, records,
-                    micros < graph->training.lanes ? graph->training.lanes : micros, true));
+    TG_TRY(run_rows(state, diags, graph, func, records, micros < graph->training.lanes ? graph->training.lanes : micros,
+                    true));
     return run_fields(state, diags, graph, FUNC_EVAL_FIELDS, fields);
 }
 

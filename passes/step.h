@@ -1,8 +1,8 @@
 /* A training step by the reference evaluator, at every level: the protocol of docs/training.md in a few lines.
 
-   At graph@step and graph@kernel the step's functions run as a program runs them, micro-batch by micro-batch. At graph@model, behind
-   autodiff, the objective sees the whole batch at once; clipping and the gate are done here while the update does not do them
-   itself. Both must give the same values, but for the rounding of sums. */
+   At graph@step and graph@kernel the step's functions run as a program runs them, micro-batch by micro-batch. At
+   graph@model, behind autodiff, the objective sees the whole batch at once; clipping and the gate are done here while
+   the update does not do them itself. Both must give the same values, but for the rounding of sums. */
 #ifndef TG_STEP_H
 #define TG_STEP_H
 
@@ -12,7 +12,8 @@
    of which all arguments are made. */
 bool tg_step_is_whole(const Graph *graph);
 
-/* Records [first, first + count) of `fields`, which hold the objective's arguments in order, B being their first dimension. */
+/* Records [first, first + count) of `fields`, which hold the objective's arguments in order, B being their first
+ * dimension. */
 typedef struct StepRecords {
     const Tensor *fields;
     int64_t first, count;

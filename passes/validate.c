@@ -13,7 +13,7 @@ static Tensor random_tensor(Arena *arena, const Types *types, TypeId id, int64_t
     Tensor tensor = {.type = id, .count = count, .at = TG_ALLOC(arena, double, count)};
     for (int64_t i = 0; i < count; i++) {
         double unit = tg_random(seed, 1, 0, 0, (uint64_t)i);
-        tensor.at[i] = tg_is_float(type->dtype)    ? tg_round_to(type->dtype, 2 * unit - 1)
+        tensor.at[i] = tg_is_float(type->dtype) ? tg_round_to(type->dtype, 2 * unit - 1)
                        : type->dtype == DT_BOOL ? unit < 0.5
                                                 : floor(unit * 4);
     }
@@ -46,23 +46,40 @@ typedef struct Comparison {
     const PassInfo *pass;
     const Graph *before, *after;
     Arena *scratch;
-    bool near; /* in f64; else to the bit, rounded as a program rounds */
+    bool near;        /* in f64; else to the bit, rounded as a program rounds */
+    double tolerance; /* of near values: conversions to bf16 and f16, and constants, round in f64 too */
 } Comparison;
+
+static bool has_narrow_types(const Graph *graph) {
+    for (uint32_t f = 0; f < graph->funcs.count; f++)
+        for (NodeId id = 1; id < graph->funcs.at[f]->nodes.count; id++) {
+            DType dtype = tg_node_type(graph, graph->funcs.at[f], id)->dtype;
+            if (dtype == DT_BF16 || dtype == DT_F16)
+                return true;
+        }
+    return false;
+}
+
+static double tolerance_of(const Graph *graph, PassEffect effect) {
+    return has_narrow_types(graph) ? 0.05 : effect == EFFECT_ROUNDS ? 1e-6 : 1e-9;
+}
 
 static bool same(const Comparison *c, double a, double b) {
     if (c->near && isfinite(a) && isfinite(b))
-        return fabs(a - b) <= 1e-9 * (1 + fabs(a));
+        return fabs(a - b) <= c->tolerance * (1 + fabs(a));
     return a == b ? c->near || signbit(a) == signbit(b) : isnan(a) && isnan(b);
 }
 
-static Status compare(const Comparison *c, const char *name, const char *where, LocsId locs, const Tensor *a, const Tensor *b) {
+static Status compare(const Comparison *c, const char *name, const char *where, LocsId locs, const Tensor *a,
+                      const Tensor *b) {
     for (int64_t k = 0; k < a->count; k++) {
         if (b->count == a->count && same(c, a->at[k], b->at[k]))
             continue;
         char text[2][TG_NUMBER_TEXT];
         tg_error(c->context->diags, tg_locs_first(c->before, locs),
                  "pass %s changed element %lld of '%s' in %s from %s to %s", c->pass->name, (long long)k, name, where,
-                 tg_number_text(a->at[k], text[0]), b->count == a->count ? tg_number_text(b->at[k], text[1]) : "nothing");
+                 tg_number_text(a->at[k], text[0]),
+                 b->count == a->count ? tg_number_text(b->at[k], text[1]) : "nothing");
         return TG_INTERNAL;
     }
     return TG_OK;
@@ -77,8 +94,10 @@ static bool is_large(const Graph *graph, const Func *func, int64_t rows) {
 
 static void leave_out(const Comparison *c, const char *what) {
     if (!c->context->too_large)
-        tg_note(c->context->diags, (Loc){0}, "%s has too many elements for --validate, which leaves it out; give it smaller sizes "
-                                             "(--set)", what);
+        tg_note(c->context->diags, (Loc){0},
+                "%s has too many elements for --validate, which leaves it out; give it smaller sizes "
+                "(--set)",
+                what);
     c->context->too_large = true;
 }
 
@@ -180,7 +199,8 @@ static Status compare_fields(const Comparison *c, const StepFields *a, const Ste
                 TG_TRY(compare(c, a->names[i], when, a->locs[i], &(Tensor){.count = 1, .at = &a->values[i]},
                                &(Tensor){.count = 1, .at = &b->values[k]}));
     double finite[2] = {a->finite, b->finite};
-    return compare(c, "finite", when, 0, &(Tensor){.count = 1, .at = &finite[0]}, &(Tensor){.count = 1, .at = &finite[1]});
+    return compare(c, "finite", when, 0, &(Tensor){.count = 1, .at = &finite[0]},
+                   &(Tensor){.count = 1, .at = &finite[1]});
 }
 
 static Status compare_steps(const Comparison *c) {
@@ -209,15 +229,23 @@ static Status compare_steps(const Comparison *c) {
 
 static bool has_gradients(const Graph *graph) { return graph->level == LEVEL_MODEL && tg_step_is_whole(graph); }
 
+static Status compare_gradients(const Comparison *c) {
+    EvalState point;
+    uint32_t checked;
+    const Func *objective = rows_func(c->before);
+    if (is_large(c->after, rows_func(c->after), ROWS))
+        return TG_OK;
+    tg_random_state(c->scratch, c->before, objective, ROWS, &point);
+    return tg_validate_gradients(c->context, c->pass, c->before, c->after, &point, &checked);
+}
+
 static Status compare_all(Comparison *c) {
     PassEffect effect = c->pass->effect;
+    c->tolerance = tolerance_of(c->before, effect);
     c->near = effect == EFFECT_ROUNDS;
     TG_TRY(compare_funcs(c));
-    if (!has_gradients(c->before) && has_gradients(c->after)) {
-        if (!is_large(c->after, rows_func(c->after), ROWS))
-            TG_TRY(tg_validate_gradients(c->context, c->pass, c->scratch, c->before, c->after, ROWS));
-        return TG_OK;
-    }
+    if (!has_gradients(c->before) && has_gradients(c->after))
+        return compare_gradients(c);
     c->near = effect == EFFECT_ROUNDS || effect == EFFECT_REPLACES;
     return compare_steps(c);
 }
@@ -274,7 +302,7 @@ void tg_validate_values(PassContext *context, const PassInfo *pass, const Graph 
     Arena scratch;
     tg_arena_init(&scratch, context->arena->host);
     Comparison c = {.context = context, .pass = pass, .before = before, .after = after, .scratch = &scratch,
-                    .near = pass->effect == EFFECT_ROUNDS};
+                    .near = pass->effect == EFFECT_ROUNDS, .tolerance = tolerance_of(before, pass->effect)};
     if (setjmp(scratch.guard) == 0)
         find_value(&c, map, differs);
     tg_arena_deinit(&scratch);

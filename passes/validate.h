@@ -1,9 +1,10 @@
-/* --validate: the reference evaluator runs before and after a pass and compares, as the pass declares to behave (PassEffect).
+/* --validate: the reference evaluator runs before and after a pass and compares, as the pass declares to behave
+   (PassEffect).
 
    - Every function that both graphs have, on random arguments and buffers.
-   - Whole steps, where the graph has what they take (step.h): init, two steps of which the second is short, an evaluation; so what
-     one function leaves to the next counts too. At graph@model the step is evaluated from the objective as it stands, so that the
-     pass batch is compared with something that knows no micro-batches.
+   - Whole steps, where the graph has what they take (step.h): init, two steps of which the second is short, an
+   evaluation; so what one function leaves to the next counts too. At graph@model the step is evaluated from the
+   objective as it stands, so that the pass batch is compared with something that knows no micro-batches.
    - Gradients, when a pass adds them: against differences of the loss.
 
    Values that a pass keeps have equal bits, with rounding as in a program; what it may round is compared in f64. */
@@ -14,14 +15,15 @@
 #include "passes/pass.h"
 
 /* Functions and results that only one of the graphs has are passed over where the pass adds or replaces some. The first
-   difference is reported with the pass, what it is in, both values and its source line: TG_INTERNAL. What has too many elements
-   for the evaluator is left out, with a note. */
+   difference is reported with the pass, what it is in, both values and its source line: TG_INTERNAL. What has too many
+   elements for the evaluator is left out, with a note. */
 TG_CHECKED Status tg_validate(PassContext *context, const PassInfo *pass, const Graph *before, const Graph *after);
 
-/* The objective's results gradient.PATH in `after` against central differences of its loss in `before`, in f64, along random
-   directions over all parameters; `rows` records. Where the loss is not smooth nothing is said. */
-TG_CHECKED Status tg_validate_gradients(PassContext *context, const PassInfo *pass, Arena *scratch, const Graph *before,
-                                        const Graph *after, int64_t rows);
+/* The objective's results gradient.PATH in `after` against central differences of its loss in `before`, in f64, along
+ * random directions over all parameters, at `point`. Where the loss is not smooth nothing is said; `*checked`
+ * directions were compared. */
+TG_CHECKED Status tg_validate_gradients(PassContext *context, const PassInfo *pass, const Graph *before,
+                                        const Graph *after, const EvalState *point, uint32_t *checked);
 
 /* The first value of a function that its copy differs from. */
 typedef struct ValueDiffers {

@@ -1,5 +1,7 @@
 #include "passes/validate.h"
 
+#include "passes/vjp.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +13,7 @@ typedef struct Differences {
     EvalState state; /* at the point */
     uint64_t seed;   /* of the direction */
     NodeId loss;
-    Tensor *held; /* what `detach` gave at the point: gradients stop there, so differences do */
+    Tensor *held; /* values at the point: where gradients stop, differences do */
 } Differences;
 
 static bool is_trained(const Buffer *buffer) { return buffer->class == BUFFER_PARAM && !buffer->frozen; }
@@ -37,7 +39,8 @@ static Status forward(const Differences *d, double h, const Tensor *held, Tensor
         const Node *node = tg_node(d->func, id);
         for (uint32_t i = 0; i < node->operand_count; i++)
             operands[i] = values[tg_operand(d->func, node, i)];
-        if (held && node->op == OP_detach)
+        bool stops = tg_vjp_stops((Op)node->op) || !tg_is_float(tg_node_type(d->graph, d->func, id)->dtype);
+        if (held && stops)
             values[id] = held[id];
         else
             TG_TRY(tg_eval_node(&state, d->graph, d->func, id, operands, &values[id]));
@@ -66,7 +69,8 @@ static Status measure(const Differences *d, double *slope, double *doubt, bool *
     *slope = (4 * central[1] - central[0]) / 3;
     double noise = 1e-7 * (1 + fabs(here) + fabs(*slope));
     *doubt = fabs(central[0] - central[1]) + 10 * noise;
-    *smooth = isfinite(*slope) && *doubt <= 1e-3 * (1 + fabs(*slope)) + 10 * noise && apart[1] <= 0.6 * apart[0] + noise;
+    *smooth =
+        isfinite(*slope) && *doubt <= 1e-3 * (1 + fabs(*slope)) + 10 * noise && apart[1] <= 0.6 * apart[0] + noise;
     return TG_OK;
 }
 
@@ -96,18 +100,20 @@ static bool rounds(const Graph *graph, const Func *func) {
     return false;
 }
 
-Status tg_validate_gradients(PassContext *context, const PassInfo *pass, Arena *scratch, const Graph *before,
-                             const Graph *after, int64_t rows) {
+Status tg_validate_gradients(PassContext *context, const PassInfo *pass, const Graph *before, const Graph *after,
+                             const EvalState *point, uint32_t *checked) {
     const Func *func = tg_func_find(before, FUNC_OBJECTIVE, NULL), *joint = tg_func_find(after, FUNC_OBJECTIVE, NULL);
-    Differences d = {.graph = before, .func = func};
+    *checked = 0;
+    Differences d = {.graph = before, .func = func, .state = *point};
     for (uint32_t i = 0; i < func->results.count; i++)
         if (func->results.at[i].kind == RESULT_VALUE && strcmp(func->results.at[i].name, before->training.loss) == 0)
             d.loss = func->results.at[i].node;
     if (d.loss == 0 || rounds(before, func))
         return TG_OK;
-    tg_random_state(scratch, before, func, rows, &d.state);
+    Arena *scratch = point->arena;
     d.state.mode = EVAL_REAL;
-    Tensor *held = TG_ALLOC(scratch, Tensor, func->nodes.count), *results = TG_ALLOC(scratch, Tensor, joint->results.count);
+    Tensor *held = TG_ALLOC(scratch, Tensor, func->nodes.count),
+           *results = TG_ALLOC(scratch, Tensor, joint->results.count);
     TG_TRY(forward(&d, 0, NULL, held));
     d.held = held;
     TG_TRY(tg_eval_func(&d.state, after, joint, context->diags, results));
@@ -116,7 +122,10 @@ Status tg_validate_gradients(PassContext *context, const PassInfo *pass, Arena *
         double slope, doubt, given = given_slope(&d, joint, results, &locs);
         bool smooth;
         TG_TRY(measure(&d, &slope, &doubt, &smooth));
-        if (!smooth || !isfinite(given) || fabs(slope - given) <= doubt)
+        if (!smooth || !isfinite(given))
+            continue;
+        ++*checked;
+        if (fabs(slope - given) <= doubt)
             continue;
         char text[2][TG_NUMBER_TEXT];
         tg_error(context->diags, tg_locs_first(after, locs),

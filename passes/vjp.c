@@ -52,6 +52,8 @@ static NodeId binary(Vjp *v, Op op, NodeId x, NodeId y) { return tg_binary(v->b,
 
 /* Where gradients stop, and leaves: their cotangent is the result. */
 void vjp_none(Vjp *v) { (void)v; }
+
+bool tg_vjp_stops(Op op) { return rules[op] == vjp_none; }
 void vjp_arg(Vjp *v) { (void)v; }
 void vjp_load(Vjp *v) { (void)v; }
 

@@ -20,5 +20,7 @@ typedef struct Vjp {
 
 /* Sets every element of `grad`. Errors of building are left in the builder. */
 void tg_vjp(Vjp *v);
+/* Gradients stop at the operation: its rule is `none`. */
+bool tg_vjp_stops(Op op);
 
 #endif

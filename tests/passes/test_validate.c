@@ -8,9 +8,9 @@
 
 typedef struct Fault {
     int pass;
-    const char *before; /* the passes in front of it */
+    const char *before;             /* the passes in front of it */
     const char *anchor, *from, *to; /* the first `from` behind `anchor` in the pass's output becomes `to` */
-    const char *message; /* NULL: nothing is wrong */
+    const char *message;            /* NULL: nothing is wrong */
 } Fault;
 
 static const Fault faults[] = {
@@ -18,9 +18,11 @@ static const Fault faults[] = {
     {PASS_simplify, "", "func @update ", "gradient @bias", "load @bias", "'bias' in @update"},
     {PASS_simplify, "", "func @init ", "value=0", "value=1", "'bias' in @init"},
     {PASS_simplify, "", "func @objective ", "value=0", "value=-0", NULL},
-    {PASS_autodiff, "", "value=1", "= sub", "= add", "pass autodiff gives gradients along which the loss should change by"},
+    {PASS_autodiff, "", "value=1", "= sub", "= add",
+     "pass autodiff gives gradients along which the loss should change by"},
     {PASS_autodiff, "", "func @objective.eval", "= sub", "= add", "'loss' in @objective.eval"},
-    {PASS_optimizer, "autodiff", "func @update ", "= sub", "= add", "pass optimizer changed element 0 of 'loss' in the second step"},
+    {PASS_optimizer, "autodiff", "func @update ", "= sub", "= add",
+     "pass optimizer changed element 0 of 'loss' in the second step"},
     {PASS_optimizer, "autodiff", "func @update ", "is_finite", "is_finite", NULL},
     {PASS_batch, "autodiff,optimizer", "func @micro ", "select %47, %42, %44", "select %47, %44, %42",
      "pass batch changed element 0 of 'loss' in the first step"},
@@ -91,7 +93,8 @@ static void check(const Fault *fault) {
     CU_ASSERT_EQUAL(status, fault->message ? TG_INTERNAL : TG_OK);
     bool said = fault->message ? strstr(b.messages.text, fault->message) != NULL : b.messages.length == 0;
     if (!said)
-        printf("\n    %s, %s -> %s: %s\n", pass->name, fault->from, fault->to, b.messages.length ? b.messages.text : "nothing");
+        printf("\n    %s, %s -> %s: %s\n", pass->name, fault->from, fault->to,
+               b.messages.length ? b.messages.text : "nothing");
     CU_ASSERT_TRUE(said);
     tg_arena_deinit(&b.arena);
 }

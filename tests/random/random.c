@@ -1,29 +1,17 @@
-#include "random.h"
-
-#include "tests/ops/generate_rules.h"
+#include "growth.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-enum { MOST_ELEMENTS = 3000, MOST_STEPS = 28, SIZES = 3 };
-
-/* A graph while it grows. `g` comes first: the rules hand it back. */
-typedef struct Growth {
-    Gen g;
-    OpCase ignored;
-    RandomGraph *r;
-    EvalState state;
-    Vec(Tensor) values; /* per node */
-    int64_t sizes[SIZES];
-    DType dtype;    /* of most values */
-    bool attention; /* there is one */
-} Growth;
+enum { MOST_ELEMENTS = 3000, MOST_STEPS = 28 };
 
 static Graph *graph_of(const Growth *w) { return w->r->graph; }
 static const Type *type_of(const Growth *w, NodeId id) { return tg_node_type(w->r->graph, w->r->func, id); }
 static TypeId type_id(Growth *w, const Type *type) { return tg_type(&w->r->graph->types, type); }
-static bool chance(Growth *w, int64_t percent) { return gen_below(&w->g, 100) < percent; }
+static bool chance(Growth *w, int64_t percent) { return grow_chance(w, percent); }
+
+bool grow_chance(Growth *w, int64_t percent) { return gen_below(&w->g, 100) < percent; }
 
 /* ---- values ---- */
 
@@ -72,8 +60,7 @@ static bool is_wanted(const Growth *w, const Node *node, const Tensor *operands,
     return w->r->wild || (all_finite(value) && largest(value) <= 1e4);
 }
 
-/* Evaluates the nodes that are new; false: one of them is not wanted. */
-static bool evaluate(Growth *w) {
+bool grow_evaluate(Growth *w) {
     const Func *func = w->r->func;
     for (NodeId id = w->values.count; id < func->nodes.count; id++) {
         const Node *node = tg_node(func, id);
@@ -85,7 +72,7 @@ static bool evaluate(Growth *w) {
             operands[i] = w->values.at[tg_operand(func, node, i)];
         w->state.args = w->r->args;
         if (tg_eval_node(&w->state, w->r->graph, func, id, operands, &value) != TG_OK ||
-            !is_wanted(w, node, operands, &value))
+            !is_wanted(w, node, operands, &value) || (w->accepts && !w->accepts(w, id)))
             return false;
         tg_push(w->g.arena, &w->values, value);
     }
@@ -94,21 +81,21 @@ static bool evaluate(Growth *w) {
 
 /* ---- leaves ---- */
 
-static NodeId add_arg(Growth *w, const Type *type, Values values) {
+NodeId grow_arg(Growth *w, const Type *type, Values values) {
     uint32_t index = w->r->func->args.count;
     w->r->args[index] = filled(w, type, values);
     return tg_arg(&w->g.b, index, tg_arena_printf(w->g.arena, "x%u", index), type_id(w, type));
 }
 
-static NodeId add_load(Growth *w, const Type *type, Values values) {
+NodeId grow_load(Growth *w, const Type *type, Values values, BufferClass class) {
     uint32_t index = graph_of(w)->buffers.count;
     const char *name = tg_intern(graph_of(w), tg_arena_printf(w->g.arena, "w%u", index));
-    tg_buffer_add(graph_of(w), (Buffer){.name = name, .type = type_id(w, type), .class = BUFFER_STATE});
+    tg_buffer_add(graph_of(w), (Buffer){.name = name, .type = type_id(w, type), .class = class});
     w->r->buffers[index] = filled(w, type, values);
     return tg_load(&w->g.b, index);
 }
 
-static NodeId add_const(Growth *w, const Type *type, Values values) {
+NodeId grow_const(Growth *w, const Type *type, Values values) {
     bool dense = tg_type_batch_axis(type) < 0 && chance(w, 50);
     Type one = {.dtype = type->dtype};
     Tensor value = filled(w, dense ? type : &one, values);
@@ -116,30 +103,31 @@ static NodeId add_const(Growth *w, const Type *type, Values values) {
     return tg_build(&w->g.b, OP_const, &attr, NULL, 0, type_id(w, type));
 }
 
-static const double settings[] = {0.5, 0.1};
-
 static void add_settings(Growth *w) {
-    static const char *const names[] = {"half", "tenth"};
+    static const Scalar settings[] = {{.name = "half", .class = SCALAR_SETTING, .value = 0.5},
+                                      {.name = "tenth", .class = SCALAR_SETTING, .value = 0.1}};
     for (int i = 0; i < 2; i++)
-        tg_scalar_add(graph_of(w), (Scalar){.name = names[i], .class = SCALAR_SETTING, .value = settings[i]});
+        w->r->scalars[tg_scalar_add(graph_of(w), settings[i])] = settings[i].value;
 }
 
 /* A run-time scalar in the type. */
-static NodeId add_scalar(Growth *w, const Type *type) {
+NodeId grow_scalar(Growth *w, const Type *type) {
     NodeId x = tg_scalar(&w->g.b, (uint32_t)gen_below(&w->g, 2));
     x = type->dtype == DT_F64 ? x : tg_convert(&w->g.b, x, type->dtype);
     return type->rank ? tg_broadcast(&w->g.b, x, NULL, 0, type_id(w, type)) : x;
 }
 
 static NodeId add_leaf(Growth *w, const Type *type, Values values) {
+    if (w->leaf)
+        return w->leaf(w, type, values);
     bool whole = tg_type_batch_axis(type) < 0;
-    if (whole && graph_of(w)->buffers.count < RANDOM_BUFFERS && chance(w, 25))
-        return add_load(w, type, values);
+    if (whole && graph_of(w)->buffers.count < GROWN_BUFFERS && chance(w, 25))
+        return grow_load(w, type, values, BUFFER_STATE);
     if (values == VALUES_ANY && tg_is_float(type->dtype) && chance(w, 10))
-        return add_scalar(w, type);
+        return grow_scalar(w, type);
     if (w->r->func->args.count == RANDOM_ARGS || chance(w, 25))
-        return add_const(w, type, values);
-    return add_arg(w, type, values);
+        return grow_const(w, type, values);
+    return grow_arg(w, type, values);
 }
 
 /* ---- a value of another type ---- */
@@ -229,8 +217,7 @@ static NodeId adapted(Growth *w, NodeId x, const Type *type) {
     return 0;
 }
 
-/* A value that is there, the newer the likelier. */
-static NodeId any_value(Growth *w) {
+NodeId grow_any_value(Growth *w) {
     int64_t count = w->values.count - 1;
     return (NodeId)(count - gen_below(&w->g, gen_below(&w->g, count) + 1));
 }
@@ -260,7 +247,7 @@ static int64_t grown_size(Gen *g, bool empty) {
     Growth *w = (Growth *)g;
     if (g->flavour == FLAVOUR_ZERO && empty && gen_below(g, 12) == 0)
         return 0;
-    return w->sizes[gen_below(g, SIZES)];
+    return w->sizes[gen_below(g, GROWN_SIZES)];
 }
 
 static Type new_shape(Growth *w, DType dtype, int low, int high) {
@@ -276,17 +263,17 @@ static Type new_shape(Growth *w, DType dtype, int low, int high) {
 static Type grown_shape(Gen *g, DType dtype, int low, int high) {
     Growth *w = (Growth *)g;
     for (int i = 0; i < 8 && w->values.count > 1 && chance(w, 80); i++) {
-        const Type *type = type_of(w, any_value(w));
+        const Type *type = type_of(w, grow_any_value(w));
         if (type->rank >= low && type->rank <= high)
             return gen_with(*type, dtype);
     }
     return new_shape(w, dtype, low, high);
 }
 
-static NodeId from_values(Growth *w, const Type *type) {
+NodeId grow_from_values(Growth *w, const Type *type) {
     NodeId x = 0;
     for (int i = 0; i < 10 && x == 0 && w->values.count > 1 && chance(w, 95); i++)
-        x = adapted(w, any_value(w), type);
+        x = adapted(w, grow_any_value(w), type);
     return x;
 }
 
@@ -305,14 +292,14 @@ static NodeId transposed(Growth *w, const Type *type) {
     any_perm(w, type->rank, perm);
     for (int i = 0; i < type->rank; i++)
         from.dims[perm[i]] = type->dims[i];
-    NodeId x = from_values(w, &from);
+    NodeId x = grow_from_values(w, &from);
     return tg_transpose(&w->g.b, x ? x : add_leaf(w, &from, VALUES_ANY), perm, type->rank);
 }
 
 static NodeId grown_operand(Gen *g, const Type *type, Values values) {
     Growth *w = (Growth *)g;
     bool turned = type->rank > 1 && values != VALUES_INDEX && chance(w, g->op == OP_dot ? 50 : 5);
-    NodeId x = turned ? transposed(w, type) : from_values(w, type);
+    NodeId x = turned ? transposed(w, type) : grow_from_values(w, type);
     return x ? fitting(w, x, values) : add_leaf(w, type, values);
 }
 
@@ -325,6 +312,8 @@ static Op any_op(Growth *w) {
         Op op = (Op)gen_below(&w->g, OP_COUNT);
         if (chance(w, 15))
             op = OP_dot;
+        else if (chance(w, 3))
+            op = OP_attention;
         bool refused = op == OP_const || (op == OP_attention && (w->attention || w->r->wild));
         if (tg_op_has_case(op) && !refused)
             return op;
@@ -346,16 +335,12 @@ static void turn_dot(Growth *w) {
     tg_transpose(&w->g.b, id, perm, (uint32_t)rank);
 }
 
-typedef struct Mark {
-    uint32_t nodes, operands, args, buffers;
-} Mark;
-
-static Mark mark_of(const Growth *w) {
+GrowthMark grow_mark(const Growth *w) {
     const Func *func = w->r->func;
-    return (Mark){func->nodes.count, func->operands.count, func->args.count, graph_of(w)->buffers.count};
+    return (GrowthMark){func->nodes.count, func->operands.count, func->args.count, graph_of(w)->buffers.count};
 }
 
-static void back_to(Growth *w, Mark mark) {
+void grow_back(Growth *w, GrowthMark mark) {
     Func *func = w->r->func;
     func->nodes.count = mark.nodes;
     func->operands.count = mark.operands;
@@ -365,20 +350,30 @@ static void back_to(Growth *w, Mark mark) {
     w->g.b.error = NULL;
 }
 
+/* The operation in one type or another that it takes. */
+static bool make(Growth *w, GrowthMark mark, Op op) {
+    w->g.op = op;
+    for (int tries = 0; tries < 4; tries++) {
+        w->g.dtype = tries == 0 && chance(w, 65) ? w->dtype : (DType)gen_below(&w->g, DT_COUNT);
+        w->ignored = (OpCase){.rows = w->r->rows};
+        if (gen_run(&w->g))
+            return true;
+        grow_back(w, mark);
+    }
+    return false;
+}
+
 /* One operation more, or nothing. */
-static bool grow(Growth *w) {
-    Mark mark = mark_of(w);
-    w->g.op = any_op(w);
-    w->g.dtype = chance(w, 65) ? w->dtype : (DType)gen_below(&w->g, DT_COUNT);
-    w->ignored = (OpCase){.rows = w->r->rows};
-    bool made = gen_run(&w->g);
+static bool grow(Growth *w, Op op) {
+    GrowthMark mark = grow_mark(w);
+    bool made = make(w, mark, op);
     if (made && w->g.op == OP_dot && chance(w, 40))
         turn_dot(w);
-    if (made && evaluate(w)) {
+    if (made && grow_evaluate(w)) {
         w->attention |= w->g.op == OP_attention;
         return true;
     }
-    back_to(w, mark);
+    grow_back(w, mark);
     return false;
 }
 
@@ -401,15 +396,15 @@ static NodeId with_old(Growth *w, uint32_t buffer, NodeId x) {
 /* New values for most buffers: the function reads the old ones to its end. */
 static void add_stores(Growth *w) {
     for (uint32_t i = 0; i < graph_of(w)->buffers.count; i++) {
-        Mark mark = mark_of(w);
+        GrowthMark mark = grow_mark(w);
         Type type = *tg_type_of(&graph_of(w)->types, graph_of(w)->buffers.at[i].type);
-        NodeId x = chance(w, 70) ? from_values(w, &type) : 0;
+        NodeId x = chance(w, 70) ? grow_from_values(w, &type) : 0;
         if (x && chance(w, 60))
             x = with_old(w, i, x);
-        if (x && evaluate(w))
+        if (x && grow_evaluate(w))
             tg_result_store(&w->g.b, i, x);
         else
-            back_to(w, mark);
+            grow_back(w, mark);
     }
 }
 
@@ -429,32 +424,43 @@ static void add_results(Growth *w) {
 
 static void choose_sizes(Growth *w) {
     static const int64_t sizes[] = {2, 3, 5, 7, 17, 4, 33};
-    for (int i = 0; i < SIZES; i++)
+    for (int i = 0; i < GROWN_SIZES; i++)
         w->sizes[i] = sizes[gen_below(&w->g, 7)];
     if (w->g.flavour == FLAVOUR_ONE || chance(w, 20))
         w->sizes[0] = 1;
 }
 
-void tg_random_graph(Arena *arena, uint64_t seed, RandomGraph *result) {
-    static const Sources no_sources;
+void grow_start(Growth *w, Arena *arena, uint64_t seed, RandomGraph *result) {
     static const DType common[] = {DT_F32, DT_F32, DT_F32, DT_BF16, DT_F16, DT_F64};
     static const Flavour flavours[] = {FLAVOUR_BATCH, FLAVOUR_ODD,   FLAVOUR_BATCH,
                                        FLAVOUR_ONE,   FLAVOUR_BATCH, FLAVOUR_ZERO};
-    *result = (RandomGraph){.graph = tg_graph_new(arena, &no_sources, LEVEL_STEP), .rows = 1, .wild = seed % 4 == 3};
-    result->func = tg_func_new(result->graph, FUNC_MICRO, "micro");
-    Growth *w = TG_ALLOC(arena, Growth, 1);
     *w = (Growth){.g = {.arena = arena, .result = &w->ignored, .host = &host, .random = seed * 7919 + 1}, .r = result};
     w->g.flavour = flavours[gen_below(&w->g, 6)];
     w->g.b = tg_builder(result->graph, result->func, false);
     w->dtype = common[gen_below(&w->g, 6)];
-    result->rows = w->g.flavour == FLAVOUR_BATCH ? 1 + gen_below(&w->g, 5) : 1;
     choose_sizes(w);
     add_settings(w);
-    w->state = tg_random_graph_state(arena, result, result->rows);
-    tg_push(arena, &w->values, (Tensor){0});
+}
+
+void grow_operations(Growth *w) {
+    w->state = tg_random_graph_state(w->g.arena, w->r, w->r->rows);
+    tg_push(w->g.arena, &w->values, (Tensor){0});
     int64_t wanted = 3 + gen_below(&w->g, MOST_STEPS - 2);
     for (int64_t made = 0, tries = 0; made < wanted && (tries < 6 * wanted || made == 0); tries++)
-        made += grow(w);
+        made += grow(w, any_op(w));
+    for (int tries = 0; w->last && tries < 8; tries++)
+        if (grow(w, w->last))
+            return;
+}
+
+void tg_random_graph(Arena *arena, uint64_t seed, RandomGraph *result) {
+    static const Sources no_sources;
+    *result = (RandomGraph){.graph = tg_graph_new(arena, &no_sources, LEVEL_STEP), .rows = 1, .wild = seed % 4 == 3};
+    result->func = tg_func_new(result->graph, FUNC_MICRO, "micro");
+    Growth *w = TG_ALLOC(arena, Growth, 1);
+    grow_start(w, arena, seed, result);
+    result->rows = w->g.flavour == FLAVOUR_BATCH ? 1 + gen_below(&w->g, 5) : 1;
+    grow_operations(w);
     add_stores(w);
     add_results(w);
     Training *training = &result->graph->training;
@@ -490,5 +496,5 @@ EvalState tg_random_graph_state(Arena *arena, const RandomGraph *of, int64_t row
                        .seed = 1,
                        .args = args,
                        .buffers = (Tensor *)of->buffers,
-                       .scalars = settings};
+                       .scalars = of->scalars};
 }

@@ -6,7 +6,7 @@
 #include "ir/build.h"
 #include "ir/eval.h"
 
-enum { RANDOM_ARGS = 16, RANDOM_BUFFERS = 8 };
+enum { RANDOM_ARGS = 16, RANDOM_BUFFERS = 32, RANDOM_SCALARS = 8 };
 
 /* A graph@step with one function. Every value that nothing reads is a result, and so are some others. */
 typedef struct RandomGraph {
@@ -16,9 +16,16 @@ typedef struct RandomGraph {
     bool wild;    /* NaN, infinities, -0 and overflow are sought; else avoided, by search */
     Tensor args[RANDOM_ARGS];
     Tensor buffers[RANDOM_BUFFERS];
+    double scalars[RANDOM_SCALARS];
 } RandomGraph;
 
 void tg_random_graph(Arena *arena, uint64_t seed, RandomGraph *result);
+
+/* A graph@model that trains: `func` is its objective, whose loss every trained parameter reaches; it has batch sums of
+   all kinds, states, an update with states of its own, an `init` of all buffers, fields, often an objective for
+   evaluation and an export. `rows` is the batch; with several micro-batches no row depends on a sum that depends on
+   parameters. */
+void tg_random_model(Arena *arena, uint64_t seed, RandomGraph *result);
 
 /* The state that evaluates it for its first `rows` rows. */
 EvalState tg_random_graph_state(Arena *arena, const RandomGraph *of, int64_t rows);

@@ -1,454 +1,194 @@
-/* Random graphs: without passes, after each pass, after passes in random order and cut into kernels they have equal
-   bits in the evaluator; on the CPU fused equals unfused to the bit with one and two threads, and each operation is
-   near the evaluator's.
+/* Random graphs (docs/testing.md): functions of many operations, and models that train.
 
-   TG_LONG=1: 100,000 executions. TG_SEED=N: one seed alone. A failure writes random-N.tgir. */
-#include "near.h"
-#include "random.h"
-
-#include "passes/copy.h"
-#include "passes/pass.h"
-#include "tests/ops/backend.h"
+   TG_SEED=N: one seed alone, and on the CPU. TG_SEEDS=FIRST-LAST: those, the CPU on some. TG_LONG=1: 100,000 executions
+   from the first seed on. Each prints a report. A failure writes random-N.tgir. */
+#include "trial.h"
 
 #include <CUnit/Basic.h>
-#include <math.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { EXECUTIONS = 3000, LONG_EXECUTIONS = 100000, TOGETHER = 32, ORDERS = 5 };
+enum { EXECUTIONS = 3000, LONG_EXECUTIONS = 100000, MOST_FAILURES = 5 };
 
-typedef struct Variant {
-    Lowered lowered;
-    uint32_t first_kernel;
-} Variant;
-
-typedef struct Trial {
-    uint64_t seed;
-    RandomGraph r;
-    Graph *base;   /* what the CPU runs: without attention */
-    Graph *spread; /* the same, every value a result "nID" */
-    Variant fused, unfused;
-    bool lowered;
-} Trial;
-
-typedef struct Suite {
-    Arena arena;
-    Diags diags;
-    Str messages;
-    Trial trials[TOGETHER];
-    Lowered all; /* every variant's kernels */
-    BackendCode code;
-} Suite;
-
-static struct {
-    uint64_t executions, graphs, failures, cpu;
-    volatile uint64_t seed;
-} total;
-
-static Func *func_of(const Graph *graph) { return tg_func_find(graph, FUNC_MICRO, NULL); }
-
-/* ---- failures ---- */
-
-static void write_reproducer(const Trial *t, const char *what, const char *text) {
-    char path[64];
-    snprintf(path, sizeof path, "random-%llu.tgir", (unsigned long long)t->seed);
-    FILE *file = fopen(path, "w");
-    if (file == NULL)
-        return;
-    fprintf(file, "// TG_SEED=%llu random_test_random: %s\n%s", (unsigned long long)t->seed, what, text);
-    fclose(file);
-    fprintf(stderr, "the graph is in %s; replay it with TG_SEED=%llu\n", path, (unsigned long long)t->seed);
-}
-
-static void complain(Suite *s, const Trial *t, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void complain(Suite *s, const Trial *t, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    const char *what = tg_arena_vprintf(&s->arena, format, args);
-    va_end(args);
-    Str text = tg_str(&s->arena);
-    tg_graph_print_plain(&text, t->base ? t->base : t->r.graph);
-    fprintf(stderr, "\nseed %llu: %s\n%s%s", (unsigned long long)t->seed, what,
-            s->messages.length ? s->messages.text : "", text.text);
-    write_reproducer(t, what, text.text);
-    s->messages = tg_str(&s->arena);
-    total.failures++;
-    CU_FAIL("a random graph fails");
-}
+static volatile uint64_t seed_at_work;
 
 static void on_crash(int number) {
     char text[96];
-    int length = snprintf(text, sizeof text, "\nseed %llu: signal %d\n", (unsigned long long)total.seed, number);
+    int length = snprintf(text, sizeof text, "\nseed %llu: signal %d\n", (unsigned long long)seed_at_work, number);
     if (write(STDERR_FILENO, text, (size_t)length) != length)
         _exit(2);
     signal(number, SIG_DFL);
     raise(number);
 }
 
-/* ---- in the evaluator ---- */
+/* ---- a group ---- */
 
-static bool run_passes(Suite *s, const Trial *t, const char *names, bool fold, bool fuse, const Graph *in,
-                       Graph **out) {
-    PassContext context = {.arena = &s->arena, .diags = &s->diags};
-    PassOptions options = tg_pass_options();
-    options.no_fold = !fold;
-    options.no_fuse = !fuse;
-    if (tg_passes_run(&context, &options, names, in, out) == TG_OK)
-        return true;
-    complain(s, t, "passes %s fail", names);
-    return false;
+/* Two of three seeds are functions. */
+static void grow(Suite *s, Trial *t, uint64_t seed) {
+    *t = (Trial){.seed = seed, .is_model = seed % 3 == 0};
+    seed_at_work = seed;
+    (t->is_model ? tg_random_model : tg_random_graph)(&s->arena, seed, &t->r);
+    t->base = t->r.graph;
+    s->report->graphs++;
+    s->report->models += t->is_model;
+    trial_note(t->base, s->report->ops);
 }
 
-static Tensor *evaluate(Suite *s, const Trial *t, const Graph *graph, int64_t rows) {
-    const Func *func = func_of(graph);
-    Tensor *results = TG_ALLOC(&s->arena, Tensor, func->results.count + 1);
-    EvalState state = tg_random_graph_state(&s->arena, &t->r, rows);
-    total.executions++;
-    if (tg_eval_func(&state, graph, func, &s->diags, results) == TG_OK)
-        return results;
-    complain(s, t, "the evaluator fails");
-    return NULL;
+static void check(Suite *s, Trial *t, bool cpu) {
+    bool good = t->is_model ? trial_check_model(s, t) : trial_check_function(s, t);
+    if (good && cpu)
+        (t->is_model ? trial_lower_model : trial_lower_function)(s, t);
 }
 
-static const char *name_of(const Trial *t, const Result *result) {
-    return result->kind == RESULT_VALUE ? result->name : t->base->buffers.at[result->buffer].name;
-}
-
-static bool same_results(Suite *s, const Trial *t, const char *what, const Func *func, const Tensor *a,
-                         const Tensor *b) {
-    for (uint32_t i = 0; a && b && i < func->results.count; i++) {
-        if (a[i].count != b[i].count) {
-            complain(s, t, "%s: result %s has another size", what, name_of(t, &func->results.at[i]));
-            return false;
-        }
-        for (int64_t k = 0; k < a[i].count; k++)
-            if (!tg_same_value(a[i].at[k], b[i].at[k])) {
-                complain(s, t, "%s: element %lld of %s is %.17g, not %.17g", what, (long long)k,
-                         name_of(t, &func->results.at[i]), b[i].at[k], a[i].at[k]);
-                return false;
-            }
-    }
-    return a && b;
-}
-
-static void check_passes(Suite *s, const Trial *t, const char *names, bool fold, bool fuse, const Graph *in,
-                         const Tensor *wanted) {
-    Graph *out;
-    if (!run_passes(s, t, names, fold, fuse, in, &out))
+static void run_compiled(Suite *s, uint32_t count) {
+    if (backend_compile(&s->arena, &s->diags, &s->all, &s->code) != TG_OK) {
+        trial_complain(s, &s->trials[0], "one of %u graphs from this one does not compile", count);
         return;
-    const char *what =
-        tg_arena_printf(&s->arena, "passes %s%s%s", names, fold ? ", folded" : "", fuse ? "" : ", unfused");
-    same_results(s, t, what, func_of(in), wanted, evaluate(s, t, out, t->r.rows));
-}
-
-static uint64_t next_random(uint64_t *state) {
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return *state >> 33;
-}
-
-static void check_orders(Suite *s, const Trial *t, const Tensor *wanted) {
-    static const char *const names[] = {"clean", "layout"};
-    uint64_t random = t->seed;
-    for (int i = 0; i < ORDERS; i++) {
-        Str list = tg_str(&s->arena);
-        int count = 2 + (int)(next_random(&random) % 4);
-        for (int k = 0; k < count; k++)
-            tg_str_printf(&list, "%s%s", k ? "," : "", names[next_random(&random) % 2]);
-        if (next_random(&random) % 2)
-            tg_str_printf(&list, ",fuse");
-        bool fold = next_random(&random) % 2, fuse = next_random(&random) % 2;
-        check_passes(s, t, list.text, fold, fuse, t->base, wanted);
     }
-}
-
-/* The same functions one level up, where simplify works. */
-static Graph *at_model_level(Suite *s, const Graph *graph) {
-    Graph *model = tg_graph_like(&s->arena, graph, LEVEL_MODEL);
-    const Func *from = func_of(graph);
-    Builder b = tg_builder(model, tg_func_new(model, from->kind, from->name), false);
-    tg_copy_func(&s->arena, &b, graph, from);
-    return model;
-}
-
-/* Attention becomes dots, which round: the results that are its own are near, what comes before keeps its bits. */
-static bool without_attention(Suite *s, Trial *t, const Tensor *wanted) {
-    Graph *dots;
-    if (!run_passes(s, t, "attention", false, true, t->base, &dots))
-        return false;
-    const Func *func = func_of(t->base);
-    Tensor *got = evaluate(s, t, dots, t->r.rows);
-    for (uint32_t i = 0; got && i < func->results.count; i++) {
-        const Node *node = tg_node(func, func->results.at[i].node);
-        DType dtype = tg_type_of(&t->base->types, node->type)->dtype;
-        double tolerance = dtype == DT_F64 ? 1e-9 : dtype == DT_F32 ? 1e-3 : 0.1;
-        for (int64_t k = 0; node->op == OP_attention && k < wanted[i].count; k++) {
-            double size = fmax(1, fabs(wanted[i].at[k]));
-            if (!(fabs(got[i].at[k] - wanted[i].at[k]) <= tolerance * size)) {
-                complain(s, t, "pass attention: element %lld is %.9g, not %.9g", (long long)k, got[i].at[k],
-                         wanted[i].at[k]);
-                return false;
-            }
-        }
+    for (uint32_t i = 0; i < count; i++) {
+        const Trial *t = &s->trials[i];
+        seed_at_work = t->seed;
+        if (!t->lowered)
+            continue;
+        (t->is_model ? trial_run_model : trial_run_function)(s, t);
+        trial_note(t->base, s->report->cpu_ops);
     }
-    t->base = dots;
-    return got != NULL;
+    backend_free(&s->code);
 }
 
-static bool has_attention(const Func *func) {
-    for (NodeId id = 1; id < func->nodes.count; id++)
-        if (tg_node(func, id)->op == OP_attention)
-            return true;
-    return false;
-}
-
-static bool check_in_evaluator(Suite *s, Trial *t) {
-    if (tg_graph_verify(t->base, &s->diags) != TG_OK) {
-        complain(s, t, "the graph breaks a rule");
-        return false;
-    }
-    Tensor *wanted = evaluate(s, t, t->base, t->r.rows);
-    if (wanted == NULL)
-        return false;
-    Graph *model = at_model_level(s, t->base);
-    check_passes(s, t, "simplify", false, true, model, wanted);
-    check_passes(s, t, "simplify", true, true, model, wanted);
-    if (has_attention(func_of(t->base))) {
-        if (!without_attention(s, t, wanted))
-            return false;
-        wanted = evaluate(s, t, t->base, t->r.rows);
-    }
-    check_passes(s, t, "clean", false, true, t->base, wanted);
-    check_passes(s, t, "clean", true, true, t->base, wanted);
-    check_passes(s, t, "layout", false, true, t->base, wanted);
-    check_passes(s, t, "fuse", false, true, t->base, wanted);
-    check_passes(s, t, "fuse", false, false, t->base, wanted);
-    check_passes(s, t, "clean,layout,fuse", true, true, t->base, wanted);
-    check_orders(s, t, wanted);
-    return true;
-}
-
-/* ---- on the CPU ---- */
-
-static Graph *spread_of(Suite *s, const Graph *graph) {
-    Graph *spread = tg_graph_like(&s->arena, graph, graph->level);
-    const Func *from = func_of(graph);
-    Builder b = tg_builder(spread, tg_func_new(spread, from->kind, from->name), false);
-    b.func->args = from->args;
-    Copy copy = tg_copy(&s->arena, &b, graph, from);
-    for (NodeId id = 1; id < from->nodes.count; id++)
-        tg_copy_need(&copy, id);
-    tg_copy_run(&copy);
-    tg_copy_results(&copy);
-    for (NodeId id = 1; id < b.func->nodes.count; id++)
-        tg_result_value(&b, tg_arena_printf(&s->arena, "n%u", id), id);
-    return spread;
-}
-
-static bool lower(Suite *s, Trial *t, const Graph *graph, bool fuse, Variant *variant) {
-    Graph *kernel;
-    if (!run_passes(s, t, "fuse", false, fuse, graph, &kernel))
-        return false;
-    if (tg_plan_build(&s->arena, &s->diags, kernel, "", LOOPS_CPU, &variant->lowered) != TG_OK) {
-        complain(s, t, "no plan");
-        return false;
-    }
-    variant->first_kernel = s->all.kernels.count;
-    for (uint32_t i = 0; i < variant->lowered.kernels.count; i++) {
-        LoopKernel *k = variant->lowered.kernels.at[i];
-        k->name = tg_arena_printf(&s->arena, "t%u_%s", s->all.kernels.count, k->name);
-        tg_push(&s->arena, &s->all.kernels, k);
-    }
-    return true;
-}
-
-/* Half of the graphs are what the passes make of them. */
-static void lower_trial(Suite *s, Trial *t) {
-    Graph *base;
-    bool clean = t->seed / 4 % 2 != 0;
-    if (!run_passes(s, t, clean ? "clean,layout" : "layout", clean, true, t->base, &base))
-        return;
-    t->base = base;
-    t->spread = spread_of(s, base);
-    t->lowered = lower(s, t, t->base, true, &t->fused) && lower(s, t, t->spread, false, &t->unfused);
-}
-
-/* Element `index` of `rows` rows, in a buffer for the plan's capacity. */
-static int64_t place_of(const PlanBuffer *buffer, int64_t rows, int64_t index) {
-    if (buffer->batch_axis < 0)
-        return index;
-    int64_t inner = 1, here = rows * buffer->row_size;
-    for (int d = buffer->batch_axis + 1; d < buffer->rank; d++)
-        inner *= buffer->dims[d];
-    int64_t outer = index / inner / here, along = index / inner % here;
-    return (outer * buffer->dims[buffer->batch_axis] + along) * inner + index % inner;
-}
-
-static void write_rows(TgExec *exec, const TgPlan *plan, uint32_t index, const Tensor *value, int64_t rows) {
-    const PlanBuffer *buffer = &plan->buffers[index];
-    void *to = tg_exec_address(exec, index, 0);
-    memset(to, 0, (size_t)buffer->bytes);
-    for (int64_t i = 0; i < value->count; i++)
-        tg_element_set(buffer->dtype, to, place_of(buffer, rows, i), value->at[i]);
-}
-
-static uint32_t state_of(const TgPlan *plan, const char *name) {
-    for (uint32_t i = 0; i < plan->buffer_count; i++)
-        if (plan->buffers[i].class == PLAN_STATE && strcmp(plan->buffers[i].name, name) == 0)
-            return i;
-    return plan->buffer_count;
-}
-
-static void write_states(TgExec *exec, const Trial *t, const TgPlan *plan, int64_t rows) {
-    for (uint32_t i = 0; i < t->base->buffers.count; i++) {
-        uint32_t index = state_of(plan, t->base->buffers.at[i].name);
-        if (index < plan->buffer_count)
-            write_rows(exec, plan, index, &t->r.buffers[i], rows);
-    }
-}
-
-static Tensor read_rows(Suite *s, TgExec *exec, const TgPlan *plan, uint32_t index, const Type *type, TypeId id,
-                        int64_t rows) {
-    const void *from = tg_exec_address(exec, index, 0);
-    int64_t count = tg_type_count(type, rows);
-    Tensor value = {id, count, TG_ALLOC(&s->arena, double, count + 1)};
-    for (int64_t k = 0; k < count; k++)
-        value.at[k] = tg_element_get(plan->buffers[index].dtype, from, place_of(&plan->buffers[index], rows, k));
-    return value;
-}
-
-/* What the function has left, in the order of its results. */
-static Tensor *read_results(Suite *s, TgExec *exec, const Trial *t, const TgPlan *plan, const Func *func,
-                            int64_t rows) {
-    const PlanResult *next = plan->results + tg_plan_func(plan, PLAN_MICRO, NULL)->result_first;
-    Tensor *results = TG_ALLOC(&s->arena, Tensor, func->results.count + 1);
-    for (uint32_t i = 0; i < func->results.count; i++) {
-        const Result *result = &func->results.at[i];
-        TypeId type = tg_node(func, result->node)->type;
-        bool stored = result->kind == RESULT_STORE;
-        uint32_t index = stored ? state_of(plan, t->base->buffers.at[result->buffer].name) : next++->buffer;
-        results[i] = read_rows(s, exec, plan, index, tg_type_of(&t->base->types, type), type, rows);
-    }
-    return results;
-}
-
-static Tensor *run_variant(Suite *s, const Trial *t, const Variant *v, const Func *func, int64_t rows, int threads) {
-    TgExec *exec;
-    const TgPlan *plan = v->lowered.plan;
-    if (backend_open(&s->arena, &v->lowered, s->code.kernels + v->first_kernel, threads, &exec) != TG_OK) {
-        complain(s, t, "the plan does not open");
-        return NULL;
-    }
-    EvalState state = tg_random_graph_state(&s->arena, &t->r, rows);
-    const PlanFunc *run = tg_plan_func(plan, PLAN_MICRO, NULL);
-    for (uint32_t i = 0; i < run->input_count; i++)
-        write_rows(exec, plan, plan->inputs[run->input_first + i], &state.args[i], rows);
-    write_states(exec, t, plan, rows);
-    tg_exec_scalars(exec)->rows = rows;
-    tg_exec_scalars(exec)->seed = 1;
-    tg_exec_run(exec, run, 0);
-    total.executions++;
-    total.cpu++;
-    Tensor *results = read_results(s, exec, t, plan, func, rows);
-    tg_exec_close(exec);
-    return results;
-}
-
-/* Every value of the unfused run, from its operands' values in that run. */
-static void check_nodes(Suite *s, const Trial *t, const Tensor *results, int64_t rows) {
-    const Func *func = func_of(t->spread);
-    const Tensor *values = results + func_of(t->base)->results.count - 1; /* of node 1: the first behind the results */
-    EvalState state = tg_random_graph_state(&s->arena, &t->r, rows);
-    for (NodeId id = 1; id < func->nodes.count; id++) {
-        const Node *node = tg_node(func, id);
-        Tensor operands[8];
-        double wanted = 0;
-        for (uint32_t i = 0; i < node->operand_count; i++)
-            operands[i] = values[tg_operand(func, node, i)];
-        int64_t wrong = tg_first_wrong(&state, t->spread, func, id, operands, &values[id], &wanted);
-        if (wrong >= 0) {
-            Str text = tg_str(&s->arena);
-            tg_node_print(&text, t->spread, func, id);
-            complain(s, t, "on the CPU, %lld of %lld rows: element %lld of %s is %.17g, not %.17g", (long long)rows,
-                     (long long)t->r.rows, (long long)wrong, text.text, values[id].at[wrong], wanted);
-            return;
-        }
-    }
-}
-
-static void run_trial(Suite *s, const Trial *t, int64_t rows) {
-    const Func *func = func_of(t->base);
-    const char *what = rows < t->r.rows ? "padded rows" : "all rows";
-    Tensor *unfused = run_variant(s, t, &t->unfused, func_of(t->spread), rows, 1);
-    Tensor *fused = run_variant(s, t, &t->fused, func, rows, 1);
-    if (!same_results(s, t, tg_arena_printf(&s->arena, "fused on the CPU, %s", what), func, unfused, fused))
-        return;
-    Tensor *parallel = run_variant(s, t, &t->fused, func, rows, 2);
-    if (same_results(s, t, tg_arena_printf(&s->arena, "two threads, %s", what), func, fused, parallel))
-        check_nodes(s, t, unfused, rows);
-}
-
-/* ---- many graphs ---- */
-
-static void run_together(const uint64_t *seeds, uint32_t count, bool cpu) {
+/* What is compiled together is in memory together. */
+static void run_together(Report *report, uint64_t first, uint32_t count, bool cpu) {
     Suite *s = calloc(1, sizeof *s);
-    Sources sources = {0};
+    static const Sources sources;
     tg_arena_init(&s->arena, tg_host());
     if (setjmp(s->arena.guard))
         CU_FAIL_FATAL("out of memory");
     tg_diags_init(&s->diags, &s->arena, &sources, NULL);
     s->messages = tg_str(&s->arena);
     s->diags.capture = &s->messages;
+    s->report = report;
     for (uint32_t i = 0; i < count; i++) {
-        Trial *t = &s->trials[i];
-        *t = (Trial){.seed = total.seed = seeds[i]};
-        tg_random_graph(&s->arena, t->seed, &t->r);
-        t->base = t->r.graph;
-        total.graphs++;
-        if (check_in_evaluator(s, t) && cpu)
-            lower_trial(s, t);
+        grow(s, &s->trials[i], first + i);
+        check(s, &s->trials[i], cpu);
     }
-    if (s->all.kernels.count && backend_compile(&s->arena, &s->diags, &s->all, &s->code) != TG_OK)
-        complain(s, &s->trials[0], "one of %u graphs from this one does not compile", count);
-    for (uint32_t i = 0; s->code.handle && i < count; i++) {
-        const Trial *t = &s->trials[i];
-        total.seed = t->seed;
-        if (t->lowered)
-            run_trial(s, t, t->r.rows);
-        if (t->lowered && t->r.rows > 1)
-            run_trial(s, t, 1 + (int64_t)(t->seed % (uint64_t)(t->r.rows - 1)));
-    }
-    if (s->code.handle)
-        backend_free(&s->code);
+    if (s->all.kernels.count)
+        run_compiled(s, count);
     tg_arena_deinit(&s->arena);
     free(s);
+    report->last = first + count - 1;
 }
 
-/* In CI two of three groups run on the CPU; of a long run one of nine does. */
+static void run_group(Report *report, uint64_t first, uint32_t count, bool cpu) {
+    for (uint32_t i = 0; !cpu && i < count; i++)
+        run_together(report, first + i, 1, false);
+    if (cpu)
+        run_together(report, first, count, true);
+}
+
+/* ---- many groups ---- */
+
+static const char *kind_name(int kind) {
+    static const char *const names[] = {"no passes", "all passes", "random orders", "differences",
+                                        "fused",     "unfused",    "two threads"};
+    return kind < PASS_COUNT ? tg_pass(kind)->name : names[kind - PASS_COUNT];
+}
+
+static void print_kinds(const Report *r, const char *title, int first, int last) {
+    printf("  %-10s", title);
+    for (int kind = first; kind <= last; kind++)
+        printf("%s %s %llu", kind == first ? "" : ",", kind_name(kind), (unsigned long long)r->by[kind]);
+    printf("\n");
+}
+
+static void print_report(const Report *r) {
+    printf("\n  seeds %llu-%llu: %llu graphs, %llu of them models (%llu of their %llu steps updated), %llu executions, "
+           "%llu failures, %.0f s\n",
+           (unsigned long long)r->first, (unsigned long long)r->last, (unsigned long long)r->graphs,
+           (unsigned long long)r->models, (unsigned long long)r->open_steps, (unsigned long long)r->steps,
+           (unsigned long long)r->executions, (unsigned long long)r->failures, r->seconds);
+    print_kinds(r, "evaluator:", KIND_PLAIN, KIND_DIFFERENCES);
+    print_kinds(r, "passes:", 0, PASS_COUNT - 1);
+    print_kinds(r, "CPU:", KIND_FUSED, KIND_THREADS);
+    printf("  gradients along %llu directions near differences\n", (unsigned long long)r->directions);
+}
+
+static void print_rare(const Report *r) {
+    printf("  rare:     ");
+    for (int op = 0; op < OP_COUNT; op++)
+        if (r->ops[op] < r->graphs / 64)
+            printf(" %s %llu", tg_op((Op)op)->name, (unsigned long long)r->ops[op]);
+    printf("\n");
+}
+
+/* Each operation of ir/ops.def is in some graph, and all but those that passes replace are on the CPU. */
+static void check_operations(const Report *r) {
+    for (int op = 0; op < OP_COUNT; op++) {
+        bool only_in_kernels = op == OP_call || op == OP_result,
+             replaced = strchr(tg_op((Op)op)->levels, 'K') == NULL && strchr(tg_op((Op)op)->levels, 'B') == NULL;
+        bool missing = (r->ops[op] == 0 && !only_in_kernels) || (r->cpu_ops[op] == 0 && !only_in_kernels && !replaced);
+        if (missing)
+            printf("\n  no graph has '%s'%s", tg_op((Op)op)->name, r->ops[op] ? " on the CPU" : "");
+        CU_ASSERT_FALSE(missing);
+    }
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Until seed `last` or so many executions. In CI two of three groups run on the CPU; of a long run one of nine does. */
+static void run_seeds(Report *report, uint64_t last, uint64_t executions, int cpu_of) {
+    double start = seconds();
+    for (uint64_t first = report->first; first <= last && report->executions < executions; first += TOGETHER) {
+        uint64_t left = last - first + 1, group = (first - 1) / TOGETHER;
+        bool cpu = cpu_of == 3 ? group % 3 != 1 : group % (uint64_t)cpu_of == 0;
+        run_group(report, first, left < TOGETHER ? (uint32_t)left : TOGETHER, cpu);
+        report->seconds = seconds() - start;
+        if (cpu_of != 3)
+            fprintf(stderr, "\rseed %llu, %llu executions, %llu failures", (unsigned long long)report->last,
+                    (unsigned long long)report->executions, (unsigned long long)report->failures);
+        if (report->failures >= MOST_FAILURES)
+            break;
+    }
+    print_report(report);
+    print_rare(report);
+    fflush(stdout);
+    CU_ASSERT_EQUAL(report->failures, 0);
+}
+
 static void test_graphs(void) {
-    const char *given = getenv("TG_SEED");
-    bool is_long = getenv("TG_LONG") != NULL;
-    uint64_t wanted = is_long ? LONG_EXECUTIONS : EXECUTIONS, seeds[TOGETHER], next = 1;
-    if (given) {
-        seeds[0] = strtoull(given, NULL, 10);
-        run_together(seeds, 1, true);
+    const char *one = getenv("TG_SEED"), *range = getenv("TG_SEEDS");
+    Report report = {.first = 1};
+    if (one) {
+        report.first = strtoull(one, NULL, 10);
+        run_group(&report, report.first, 1, true);
+        print_report(&report);
+        CU_ASSERT_EQUAL(report.failures, 0);
         return;
     }
-    for (uint64_t group = 0; total.executions < wanted && total.failures < 5; group++) {
-        for (int i = 0; i < TOGETHER; i++)
-            seeds[i] = next++;
-        run_together(seeds, TOGETHER, is_long ? group % 9 == 0 : group % 3 != 1);
-        if (is_long)
-            fprintf(stderr, "\r%llu of %llu executions", (unsigned long long)total.executions,
-                    (unsigned long long)wanted);
+    unsigned long long first = 1, last = UINT64_MAX;
+    if (range) {
+        CU_ASSERT_EQUAL_FATAL(sscanf(range, "%llu-%llu", &first, &last), 2);
+        report.first = first;
+        run_seeds(&report, last, UINT64_MAX, 9);
+        return;
     }
-    CU_ASSERT(total.executions >= wanted);
-    printf("%llu graphs, %llu executions, %llu on the CPU ", (unsigned long long)total.graphs,
-           (unsigned long long)total.executions, (unsigned long long)total.cpu);
+    bool is_long = getenv("TG_LONG") != NULL;
+    uint64_t wanted = is_long ? LONG_EXECUTIONS : EXECUTIONS;
+    run_seeds(&report, last, wanted, is_long ? 9 : 3);
+    CU_ASSERT_TRUE(report.executions >= wanted);
+    check_operations(&report);
 }
 
 int main(void) {
+    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* an arena's pages are the next one's */
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
     signal(SIGSEGV, on_crash);
     signal(SIGABRT, on_crash);
     signal(SIGFPE, on_crash);
