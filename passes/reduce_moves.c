@@ -164,6 +164,31 @@ static void list_skips(Arena *arena, const Graph *graph, Items *items) {
 }
 static void change_use(Edits *edits, Item item) { edits->func[item.func].use[item.index] = item.choice; }
 
+/* What is reduced to a scalar is reduced one value earlier, over all axes of that. */
+static void list_whole_reductions(Arena *arena, const Graph *graph, Items *items) {
+    EACH_NODE(graph, func, f, id) {
+        const Node *node = tg_node(func, id);
+        if (node->op < OP_reduce_sum || node->op > OP_reduce_min || tg_node_type(graph, func, id)->rank != 0)
+            continue;
+        const Node *operand = tg_node(func, tg_operand(func, node, 0));
+        for (uint32_t k = 0; k < operand->operand_count; k++)
+            if (tg_node(func, tg_operand(func, operand, k))->type)
+                add(arena, items, f, id, tg_operand(func, operand, k));
+    }
+}
+static void reduce_whole(Edits *edits, Item item) {
+    const Func *func = edits->graph->funcs.at[item.func];
+    const Node *node = tg_node(func, item.index);
+    uint32_t rank = tg_node_type(edits->graph, func, item.choice)->rank;
+    Attr *attr = tg_arena_copy(edits->arena, node->attr, sizeof *attr);
+    int64_t *axes = TG_ALLOC(edits->arena, int64_t, rank);
+    for (uint32_t i = 0; i < rank; i++)
+        axes[i] = i;
+    attr->list[0] = (Ints){axes, rank};
+    edits->func[item.func].node[item.index].attr = attr;
+    edits->func[item.func].use[node->operands] = item.choice;
+}
+
 /* ---- declarations ---- */
 
 typedef enum Declared { DECL_ARG, DECL_BUFFER, DECL_SCALAR, DECL_SETTING, DECL_TRAINING, DECL_TRAIN, DECL_VALIDATE } Declared;
@@ -341,6 +366,7 @@ const MoveKind reduce_moves[] = {
     {list_zeros, make_constant, true},
     {list_ones, make_constant, true},
     {list_skips, change_use, true},
+    {list_whole_reductions, reduce_whole, false},
     {list_uses, change_use, true},
     {list_declarations, drop_declaration, true},
     {list_sizes, change_size, false},
