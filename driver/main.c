@@ -1,5 +1,6 @@
 /* tgc: finds the command, sets up diagnostics, and turns the result into an exit code. */
 #include "driver/crash.h"
+#include "runtime/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,12 +113,10 @@ static Status tgc(Arena *arena, int argc, char **argv) {
 int main(int argc, char **argv) {
     Arena arena;
     tg_arena_init(&arena, tg_host());
-    Status status;
-    if (setjmp(arena.guard)) {
+    (void)tg_json_memory(&arena);
+    Status status = setjmp(arena.guard) ? TG_MEMORY : tgc(&arena, argc, argv);
+    if (status == TG_MEMORY)
         fputs("tgc: error: no memory left\n", stderr);
-        status = TG_MEMORY;
-    } else
-        status = tgc(&arena, argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == TG_OK) {
         fputs("tgc: error: cannot write the output\n", stderr);
         status = TG_IO;

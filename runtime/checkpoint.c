@@ -70,14 +70,12 @@ static Status write_record(Checkpoints *checkpoints, Arena *arena, const char **
     for (uint32_t i = 0; i < checkpoints->files.count; i++)
         json_array_append_new(list, json_string(checkpoints->files.at[i]));
     json_object_set_new(record, list_key, list);
-    char *text = json_dumps(record, JSON_INDENT(2));
-    json_decref(record);
+    const char *text = tg_json_text(arena, record, JSON_INDENT(2));
     if (text == NULL)
         return TG_MEMORY;
     TgFileWriter file;
     Status status = tg_file_put(&file, arena->host, tg_arena_printf(arena, "%s/%s", checkpoints->folder, record_name),
                                 text, strlen(text));
-    free(text);
     if (status != TG_OK)
         *why = tg_arena_printf(arena, "%s", file.why);
     return status;
@@ -141,10 +139,12 @@ Status tg_checkpoint_save(Checkpoints *checkpoints, int64_t step, int64_t record
     Session *session = checkpoints->session;
     Arena arena; /* of this save: a run may have many */
     tg_arena_init(&arena, session->arena->host);
+    Arena *const json = tg_json_memory(&arena);
     const char *why = NULL;
     Status status = TG_MEMORY;
     if (setjmp(arena.guard) == 0)
         status = save(checkpoints, &arena, step, records, numbers, count, &why);
+    (void)tg_json_memory(json);
     if (status != TG_OK && why != NULL)
         session->why = tg_arena_str(session->arena, why, strlen(why));
     tg_arena_deinit(&arena);
@@ -301,11 +301,13 @@ Status tg_checkpoint_resume(Checkpoints *checkpoints, const char *from, int64_t 
     Session *session = checkpoints->session;
     Arena arena;
     tg_arena_init(&arena, session->arena->host);
+    Arena *const json = tg_json_memory(&arena);
     Status status = TG_MEMORY;
     if (setjmp(arena.guard) == 0)
         status = resume(checkpoints, &arena, from, records, numbers, count);
     else
         session->why = NULL;
+    (void)tg_json_memory(json);
     if (session->why != NULL)
         session->why = tg_arena_str(session->arena, session->why, strlen(session->why));
     tg_arena_deinit(&arena);

@@ -267,11 +267,11 @@ static void take_split(DataFiles *files, const PlanSplit *splits, uint32_t split
 
 static Status choose_split(DataFiles *files, const PlanDataSet *plan, const char *name, RecordSet *set,
                            const char **why) {
-    const PlanSplit *splits = files->plan->splits + plan->split_first;
     if (name[0] == '\0') {
         take_split(files, NULL, 0, 0, set);
         return TG_OK;
     }
+    const PlanSplit *splits = files->plan->splits + plan->split_first;
     const char **names = TG_ALLOC(files->arena, const char *, plan->split_count + 1);
     for (uint32_t i = 0; i < plan->split_count; i++) {
         names[i] = splits[i].name;

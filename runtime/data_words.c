@@ -1,8 +1,8 @@
 /* Vocabularies: what numbers stand for where a file holds words. */
 #include "runtime/data.h"
+#include "runtime/json.h"
 #include "runtime/safetensors.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,17 +67,15 @@ static const char note_prefix[] = "words.";
 void tg_data_words_note(Arena *arena, const DataVocabulary *vocabulary, TensorFile *file) {
     for (uint32_t i = 0; i < vocabulary->fields.count; i++) {
         const DataWords *words = &vocabulary->fields.at[i];
+        if (words->count == 0)
+            continue;
         json_t *list = json_array();
         for (uint32_t w = 0; w < words->count; w++)
             json_array_append_new(list, json_string(words->at[w]));
-        char *text = words->count > 0 ? json_dumps(list, JSON_COMPACT) : NULL;
-        json_decref(list);
-        if (text == NULL)
-            continue;
-        tg_push(arena, &file->notes,
-                (TensorNote){tg_arena_printf(arena, "%s%s", note_prefix, words->name),
-                             tg_arena_str(arena, text, strlen(text))});
-        free(text);
+        const char *text = tg_json_text(arena, list, JSON_COMPACT);
+        if (text != NULL)
+            tg_push(arena, &file->notes,
+                    (TensorNote){tg_arena_printf(arena, "%s%s", note_prefix, words->name), text});
     }
 }
 

@@ -50,13 +50,10 @@ static json_t *manifest(Session *session, json_t *result) {
 }
 
 Status tg_manifest_write(Session *session, const char *path, json_t *result) {
-    json_t *document = manifest(session, result);
-    char *text = document == NULL ? NULL : json_dumps(document, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-    json_decref(document);
+    const char *text = tg_json_text(session->arena, manifest(session, result), JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     if (text == NULL)
         return TG_MEMORY;
     TgFileWriter file;
     Status status = tg_file_put(&file, session->arena->host, path, text, strlen(text));
-    free(text);
     return status == TG_OK ? TG_OK : tg_session_fail(session, status, "%s", file.why);
 }

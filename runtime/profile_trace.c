@@ -2,10 +2,9 @@
 #include "ir/base/file.h"
 #include "ir/base/map.h"
 #include "ir/base/vec.h"
+#include "runtime/json.h"
 #include "runtime/profile.h"
 
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PROCESS = 1, TIME_DIGITS = 15 };
@@ -157,17 +156,10 @@ static json_t *event_of(Writer *w, const ProfileSpan *span) {
     return step_event(w, span);
 }
 
-/* Frees it. */
 static Status put(Writer *w, json_t *value) {
-    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(TIME_DIGITS)) : NULL;
-    json_decref(value);
-    if (text == NULL) {
-        snprintf(w->file.why, sizeof w->file.why, "no memory left");
-        return TG_MEMORY;
-    }
-    Status status = tg_file_write(&w->file, text, strlen(text));
-    free(text);
-    return status;
+    const char *text =
+        tg_json_text(w->arena, value, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(TIME_DIGITS));
+    return tg_file_write(&w->file, text, strlen(text));
 }
 
 static Status put_text(Writer *w, const char *text) { return tg_file_write(&w->file, text, strlen(text)); }
@@ -237,22 +229,29 @@ static Status write_trace(Writer *w, const char *name) {
     return put_text(w, "}\n");
 }
 
+static Status write_file(Writer *w, const char *name, const char *path) {
+    const Profile *profile = w->profile;
+    w->sources = tg_map(w->arena);
+    w->separator = "";
+    w->origin = profile->tracks[0]->count ? profile->tracks[0]->spans[0].begin : 0;
+    w->steps = TG_ALLOC(w->arena, json_t *, profile->plan->step_count);
+    w->texts = json_object();
+    TG_TRY(tg_file_begin(&w->file, w->arena->host, path, 0666));
+    TG_TRY(write_trace(w, name));
+    return tg_file_commit(&w->file);
+}
+
 Status tg_profile_write(const Profile *profile, Arena *arena, const char *name, const char *path, const char **why) {
     Writer *w = TG_ALLOC(arena, Writer, 1);
-    *w = (Writer){.profile = profile, .arena = arena, .sources = tg_map(arena), .separator = ""};
-    w->origin = profile->tracks[0]->count ? profile->tracks[0]->spans[0].begin : 0;
-    w->steps = TG_ALLOC(arena, json_t *, profile->plan->step_count);
-    w->texts = json_object();
-    Status status = tg_file_begin(&w->file, arena->host, path, 0666);
-    if (status == TG_OK)
-        status = write_trace(w, name);
-    if (status == TG_OK)
-        status = tg_file_commit(&w->file);
-    if (status != TG_OK)
-        *why = tg_arena_str(arena, w->file.why, strlen(w->file.why));
+    Arena own; /* with no memory left the file is still given up */
+    tg_arena_init(&own, arena->host);
+    Arena *const json = tg_json_memory(&own);
+    *w = (Writer){.profile = profile, .arena = &own, .file.fd = -1};
+    Status status = setjmp(own.guard) ? TG_MEMORY : write_file(w, name, path);
     tg_file_abandon(&w->file);
-    for (uint32_t i = 0; i < profile->plan->step_count; i++)
-        json_decref(w->steps[i]);
-    json_decref(w->texts);
+    (void)tg_json_memory(json);
+    tg_arena_deinit(&own);
+    if (status != TG_OK)
+        *why = status == TG_MEMORY ? "no memory left" : tg_arena_str(arena, w->file.why, strlen(w->file.why));
     return status;
 }

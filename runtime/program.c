@@ -1,4 +1,5 @@
 #include "runtime/program.h"
+#include "runtime/json.h"
 #include "runtime/session.h"
 
 #include <errno.h>
@@ -39,12 +40,14 @@ int tg_program_main(const TgProgram *program, const TgHost *host, int argc, char
     Session session = {.arena = &arena, .path = path, .name = slash != NULL ? slash + 1 : path, .out = out, .err = err};
     Session *const shared = &session; /* what the guard's second return sees is in memory */
     tg_arena_init(&arena, host);
+    Arena *const json = tg_json_memory(&arena);
     Status status = setjmp(arena.guard) != 0 ? TG_MEMORY : run(shared, program, &options, argc, argv);
     if (status == TG_MEMORY && shared->why == NULL)
         shared->why = "out of memory";
     if (status != TG_OK && shared->why != NULL)
         print_error(err, shared->name, shared->why);
     tg_session_close(shared);
+    (void)tg_json_memory(json);
     tg_arena_deinit(&arena);
     errno = 0;
     if (fflush(out) != 0 && status == TG_OK) {

@@ -1,8 +1,8 @@
 #include "runtime/safetensors.h"
 #include "ir/base/file.h"
 #include "runtime/data.h"
+#include "runtime/json.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,16 +177,13 @@ static Status write_parts(TgFileWriter *writer, const TgHost *host, const Tensor
 }
 
 Status tg_tensors_write(Arena *arena, const char *path, const TensorFile *file, const char **why) {
-    json_t *header = header_of(file);
-    char *text = json_dumps(header, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    json_decref(header);
+    const char *text = tg_json_text(arena, header_of(file), JSON_COMPACT | JSON_PRESERVE_ORDER);
     if (text == NULL)
         return TG_MEMORY;
     TensorFile named = *file;
     named.path = path;
     TgFileWriter writer;
     Status status = write_parts(&writer, arena->host, &named, text);
-    free(text);
     tg_file_abandon(&writer);
     if (status != TG_OK)
         *why = tg_arena_printf(arena, "%s", writer.why);

@@ -10,7 +10,7 @@
 #include "runtime/settings.h"
 #include "runtime/stop.h"
 
-#include <jansson.h>
+#include "runtime/json.h"
 #include <stdio.h>
 
 typedef struct Session {

@@ -1,4 +1,5 @@
 #include "runtime/weights.h"
+#include "runtime/json.h"
 
 #include <string.h>
 
@@ -31,10 +32,12 @@ Status tg_weights_save(TgExec *exec, const TgPlan *plan, Arena *arena, const Dat
                        const char **why) {
     Arena own; /* a run may save many times */
     tg_arena_init(&own, arena->host);
+    Arena *const json = tg_json_memory(&own);
     const char *text = NULL;
     Status status = TG_MEMORY;
     if (setjmp(own.guard) == 0)
         status = save(exec, plan, &own, words, path, &text);
+    (void)tg_json_memory(json);
     if (text != NULL)
         *why = tg_arena_str(arena, text, strlen(text));
     tg_arena_deinit(&own);

@@ -9,14 +9,9 @@
 
 enum { CHUNK = 64 * 1024 };
 
-Status tg_file_read(Arena *arena, const char *path, char **text, size_t *length, const char **why) {
+/* Up to its end; 0, or the errno. */
+static int read_all(Arena *arena, int fd, char **text, size_t *length) {
     const TgHost *host = arena->host;
-    bool standard = strcmp(path, "-") == 0;
-    int fd = standard ? STDIN_FILENO : host->open(host, path, O_RDONLY, 0);
-    if (fd < 0) {
-        *why = tg_arena_printf(arena, "cannot open %s: %s", path, strerror(errno));
-        return TG_IO;
-    }
     char *data = tg_arena_alloc(arena, CHUNK + 1);
     size_t have = 0, capacity = CHUNK;
     ssize_t got;
@@ -31,17 +26,41 @@ Status tg_file_read(Arena *arena, const char *path, char **text, size_t *length,
             capacity *= 2;
         }
     }
-    int error = errno;
-    if (!standard)
-        (void)host->close(host, fd);
-    if (got < 0) {
-        *why = tg_arena_printf(arena, "cannot read %s: %s", path, strerror(error));
-        return TG_IO;
-    }
+    if (got < 0)
+        return errno;
     data[have] = '\0';
     *text = data;
     *length = have;
-    return TG_OK;
+    return 0;
+}
+
+/* With no memory left the file is closed before the arena's own guard takes over. */
+static int read_and_close(Arena *arena, int fd, char **text, size_t *length) {
+    jmp_buf outer;
+    memcpy(&outer, &arena->guard, sizeof outer);
+    if (setjmp(arena->guard)) {
+        memcpy(&arena->guard, &outer, sizeof outer);
+        (void)arena->host->close(arena->host, fd);
+        longjmp(arena->guard, 1);
+    }
+    int error = read_all(arena, fd, text, length);
+    memcpy(&arena->guard, &outer, sizeof outer);
+    (void)arena->host->close(arena->host, fd);
+    return error;
+}
+
+Status tg_file_read(Arena *arena, const char *path, char **text, size_t *length, const char **why) {
+    bool standard = strcmp(path, "-") == 0;
+    int fd = standard ? STDIN_FILENO : arena->host->open(arena->host, path, O_RDONLY, 0);
+    if (fd < 0) {
+        *why = tg_arena_printf(arena, "cannot open %s: %s", path, strerror(errno));
+        return TG_IO;
+    }
+    int error = standard ? read_all(arena, fd, text, length) : read_and_close(arena, fd, text, length);
+    if (error == 0)
+        return TG_OK;
+    *why = tg_arena_printf(arena, "cannot read %s: %s", path, strerror(error));
+    return TG_IO;
 }
 
 static Status failed(TgFileWriter *file, const char *action) {
