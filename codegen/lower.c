@@ -114,7 +114,7 @@ LoopId tg_lower_tree(Lower *l, Op op, LoopId *values, int64_t count) {
 static const double WEIGHTS[OP_COUNT] = {
     [OP_random] = 40, [OP_exp] = 20, [OP_expm1] = 20, [OP_log] = 20,  [OP_log1p] = 20, [OP_sqrt] = 10,
     [OP_rsqrt] = 10,  [OP_sin] = 20, [OP_cos] = 20,   [OP_tanh] = 20, [OP_erf] = 20,   [OP_sigmoid] = 20,
-    [OP_div] = 10,    [OP_mod] = 20, [OP_pow] = 40,   [OP_take] = 10, [OP_const] = 0,
+    [OP_div] = 10,    [OP_mod] = 20, [OP_pow] = 40,   [OP_take] = 10,
 };
 
 static void analyse(Lower *l) {
@@ -126,7 +126,8 @@ static void analyse(Lower *l) {
     tg_lower_find_picks(l);
     for (NodeId id = 1; id < count; id++) {
         const Node *node = tg_node(l->func, id);
-        l->weight[id] = WEIGHTS[node->op] != 0 || tg_op((Op)node->op)->fuse == FUSE_view ? WEIGHTS[node->op] : 1;
+        bool free = node->op == OP_const || tg_op((Op)node->op)->fuse == FUSE_view;
+        l->weight[id] = WEIGHTS[node->op] != 0 || free ? WEIGHTS[node->op] : 1;
         for (uint32_t i = 0; i < node->operand_count; i++) {
             NodeId operand = tg_operand(l->func, node, i);
             l->level[id] = l->level[operand] > l->level[id] ? l->level[operand] : l->level[id];

@@ -6,11 +6,31 @@
 static int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 static bool is_temporary(const PlanBuffer *b) { return b->class == PLAN_TEMP || b->class == PLAN_SCRATCH; }
 
+/* Streams that begin at equal places modulo the size of a way of the second cache push each other out of it: AdamW took three times as
+   long. So large buffers begin at pages of PHASES kinds; those that a step uses together are rarely of one kind. */
+enum { STAGGERED_BYTES = 2 << 20, PAGE = 4096, PHASES = 16 };
+
+static int64_t staggered(int64_t offset, int64_t bytes, uint32_t phase) {
+    if (bytes < STAGGERED_BYTES)
+        return offset;
+    int64_t page = (offset + PAGE - 1) / PAGE;
+    return (page + (phase + PHASES - page % PHASES) % PHASES) * PAGE;
+}
+
+/* A parameter, the states of its optimizer (neighbours) and its gradient differ. */
+static uint32_t phase_of(PlanBufferClass class, uint32_t index) {
+    static const uint32_t first[] = {[PLAN_PARAM] = 0, [PLAN_STATE] = 4, [PLAN_SUM] = 4, [PLAN_OPTIMIZER] = 8};
+    return class < sizeof first / sizeof *first ? first[class] + index % 4 : index % PHASES;
+}
+
 static int64_t place_class(Planner *p, PlanBufferClass class, int64_t offset) {
+    uint32_t large = 0;
     for (uint32_t i = 0; i < p->buffers.count; i++) {
         PlanBuffer *b = &p->buffers.at[i].buffer;
         if (b->class != class)
             continue;
+        offset = staggered(offset, b->bytes, phase_of(class, large));
+        large += b->bytes >= STAGGERED_BYTES;
         b->offset = offset;
         offset += class == PLAN_SUM ? b->lanes * b->lane_bytes : round_up(b->bytes);
     }
@@ -36,11 +56,11 @@ static void release(Frame *frame, uint32_t step) {
     frame->count = kept;
 }
 
-static int64_t take(Frame *frame, int64_t bytes, uint32_t last) {
-    int64_t begin = 0;
+static int64_t take(Frame *frame, int64_t bytes, uint32_t last, uint32_t phase) {
+    int64_t begin = staggered(0, bytes, phase);
     uint32_t at = 0;
     while (at < frame->count && frame->held[at].begin - begin < bytes)
-        begin = frame->held[at++].end;
+        begin = staggered(frame->held[at++].end, bytes, phase);
     for (uint32_t i = frame->count++; i > at; i--)
         frame->held[i] = frame->held[i - 1];
     frame->held[at] = (Held){begin, begin + bytes, last};
@@ -51,7 +71,7 @@ static int64_t take(Frame *frame, int64_t bytes, uint32_t last) {
 static int64_t place_frames(Planner *p, int64_t base) {
     int64_t highest = base;
     Frame frame = {.held = TG_ALLOC(p->arena, Held, p->buffers.count + 1)};
-    uint32_t owner = 0;
+    uint32_t owner = 0, large = 0;
     for (uint32_t i = 0; i < p->buffers.count; i++) {
         Draft *draft = &p->buffers.at[i];
         if (!is_temporary(&draft->buffer))
@@ -60,7 +80,8 @@ static int64_t place_frames(Planner *p, int64_t base) {
             frame.count = 0;
         owner = draft->frame;
         release(&frame, draft->first);
-        draft->buffer.offset = base + take(&frame, round_up(draft->buffer.bytes), draft->last);
+        large += draft->buffer.bytes >= STAGGERED_BYTES;
+        draft->buffer.offset = base + take(&frame, round_up(draft->buffer.bytes), draft->last, large % PHASES);
         int64_t end = draft->buffer.offset + round_up(draft->buffer.bytes);
         highest = end > highest ? end : highest;
     }
