@@ -9,7 +9,7 @@
        pre.K        with several micro-batches: the batch sums on which rows depend (a count under a masked mean), level by level.
                     They must not depend on parameters: otherwise a micro-batch would need its successors' ([batch-coupled])
 
-   Sums for fields are taken in f64, the others in their own type. With several micro-batches a sum is accumulated per lane; the
+   Sums of floats for fields are taken in f64, the others in their own type. With several micro-batches a sum is accumulated per lane; the
    lanes are combined in a binary tree where the sum is read. With fewer micro-batches than lanes every batch sum inside a
    micro-batch is split (split.c) so that the same tree results. */
 #include "passes/hoist.h"
@@ -114,7 +114,7 @@ static void assign_buffers(Cut *c, bool for_fields) {
             const char *name = !for_fields && names[id] ? names[id]
                                                         : tg_arena_printf(c->out->arena, "%s%s.%u", c->prefix,
                                                                           for_fields ? "field" : "sum", id);
-            DType dtype = for_fields ? DT_F64 : tg_node_type(c->in, from, id)->dtype;
+            DType own = tg_node_type(c->in, from, id)->dtype, dtype = for_fields && !tg_is_integer(own) ? DT_F64 : own;
             buffers[id] = (int32_t)add_sum_buffer(c, id, dtype, name);
             continue;
         }
@@ -201,10 +201,12 @@ static NodeId replace_after(void *context, const Copy *copy, NodeId id, const No
     return replace_hoisted(context, copy, id);
 }
 
-/* The value that a sum's buffer accumulates: f64 for fields, rounded nowhere on the way. */
+/* The value that a field's buffer accumulates: f64, rounded nowhere on the way; integers are exact, and wrap, as they are. */
 static NodeId wide_sum(const Cut *c, Copy *copy, NodeId id) {
     const Node *node = tg_node(c->from, id);
     Builder *b = copy->b;
+    if (tg_is_integer(tg_node_type(c->in, c->from, id)->dtype))
+        return copy->map[id];
     if (node->op != OP_reduce_sum)
         return tg_convert(b, copy->map[id], DT_F64);
     NodeId rows = tg_convert(b, copy->map[tg_operand(c->from, node, 0)], DT_F64);
