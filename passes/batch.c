@@ -201,14 +201,25 @@ static NodeId replace_after(void *context, const Copy *copy, NodeId id, const No
     return replace_hoisted(context, copy, id);
 }
 
+/* The sum over this function's rows. What rows depend on stands in the map with its value over the whole batch. */
+static NodeId sum_of_rows(const Cut *c, const Copy *copy, NodeId id) {
+    if (c->single || !c->couples[id])
+        return copy->map[id];
+    const Node *node = tg_node(c->from, id);
+    NodeId *operands = TG_ALLOC(c->context->arena, NodeId, node->operand_count + 1);
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        operands[i] = copy->map[tg_operand(c->from, node, i)];
+    return tg_split_sum(copy->b, c->in, c->from, id, operands, c->split);
+}
+
 /* The value that a field's buffer accumulates: f64, rounded nowhere on the way; integers are exact, and wrap, as they are. */
 static NodeId wide_sum(const Cut *c, Copy *copy, NodeId id) {
     const Node *node = tg_node(c->from, id);
     Builder *b = copy->b;
     if (tg_is_integer(tg_node_type(c->in, c->from, id)->dtype))
-        return copy->map[id];
+        return sum_of_rows(c, copy, id);
     if (node->op != OP_reduce_sum)
-        return tg_convert(b, copy->map[id], DT_F64);
+        return tg_convert(b, sum_of_rows(c, copy, id), DT_F64);
     NodeId rows = tg_convert(b, copy->map[tg_operand(c->from, node, 0)], DT_F64);
     return tg_reduce(b, OP_reduce_sum, rows, node->attr->list[0].at, node->attr->list[0].count, c->split);
 }
