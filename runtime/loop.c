@@ -182,3 +182,32 @@ void tg_loop_step_dots(Loop *loop) {
     if (loop->after != NULL)
         tg_exec_run_dots(loop->exec, loop->after);
 }
+
+static double copy_seconds(const Loop *loop, const Roof *roof, const PlanFunc *func) {
+    double seconds = 0;
+    for (uint32_t i = 0; func != NULL && i < func->step_count; i++) {
+        const PlanStep *step = &loop->plan->steps[func->step_first + i];
+        seconds += step->kind != STEP_DOT ? tg_roof_seconds(roof, step->bytes, 0) : 0;
+    }
+    return seconds;
+}
+
+static double update_bytes(const TgPlan *plan) {
+    double gradient_reads = plan->clip_setting[0] != '\0' ? 2 : 1, bytes = 0;
+    for (uint32_t i = 0; i < plan->buffer_count; i++) {
+        const PlanBuffer *buffer = &plan->buffers[i];
+        if (buffer->class == PLAN_PARAM && !buffer->frozen)
+            bytes += (2 + gradient_reads) * (double)buffer->bytes;
+        if (buffer->class == PLAN_OPTIMIZER)
+            bytes += 2 * (double)buffer->bytes;
+    }
+    return bytes;
+}
+
+double tg_loop_copy_seconds(const Loop *loop, const Roof *roof) {
+    double micro = copy_seconds(loop, roof, loop->micro.func);
+    for (uint32_t i = 0; i < loop->pre_count; i++)
+        micro += copy_seconds(loop, roof, loop->pre[i].func);
+    return (double)loop->micros * micro + copy_seconds(loop, roof, loop->after) +
+           tg_roof_seconds(roof, update_bytes(loop->plan), 0);
+}

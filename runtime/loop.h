@@ -67,5 +67,9 @@ TG_CHECKED StepEnd tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace 
 void tg_loop_evaluate(Loop *loop);
 /* Only the dots of one step. */
 void tg_loop_step_dots(Loop *loop);
+/* The least that a step's other work takes: what every kernel before the update moves, at the speed of a copy of as many bytes;
+   and in one copy what any update moves, which reads gradients (twice if they are clipped), parameters and optimizer states, and
+   writes the latter two. */
+double tg_loop_copy_seconds(const Loop *loop, const Roof *roof);
 
 #endif

@@ -195,10 +195,12 @@ static void information(Scratch *scratch) {
     check_says(text.out, "hidden                           8                    tiny.tg:1  (recompiles)");
     write_data(scratch);
     json_t *bench = parse(RUN("bench", "--steps", "9", "--json"));
-    static const char *const keys[] = {"step_ms", "floor_ms", "ratio", "records_per_s", "peak_bytes", "plan_bytes"};
+    static const char *const keys[] = {"step_ms", "floor_ms", "realistic_floor_ms", "ratio",
+                                       "records_per_s", "peak_bytes", "plan_bytes"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         CU_ASSERT_PTR_NOT_NULL(json_object_get(bench, keys[i]));
     CU_ASSERT(number(bench, "step_ms", NULL) > 0);
+    CU_ASSERT(number(bench, "realistic_floor_ms", NULL) > number(bench, "floor_ms", NULL));
     json_decref(bench);
 }
 
