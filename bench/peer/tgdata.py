@@ -47,21 +47,24 @@ def idx(path):
 
 
 def write_safetensors(path, tensors):
-    header, blob = {}, b""
+    header, at = {}, 0
     for name, value in tensors.items():
-        value = np.ascontiguousarray(value)
-        header[name] = {"dtype": {"float32": "F32", "float64": "F64"}[str(value.dtype)], "shape": list(value.shape), "data_offsets": [len(blob), len(blob) + value.nbytes]}
-        blob += value.tobytes()
+        header[name] = {"dtype": {"float32": "F32", "float64": "F64"}[str(value.dtype)], "shape": list(value.shape),
+                        "data_offsets": [at, at + value.nbytes]}
+        at += value.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + blob)
+        file.write(struct.pack("<Q", len(text)) + text)
+        for value in tensors.values():
+            file.write(np.ascontiguousarray(value).data)
 
 
 def read_safetensors(path):
-    data = open(path, "rb").read()
+    """Arrays that are views of the file."""
+    data = np.memmap(path, np.uint8, "r")
     size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + size])
+    header = json.loads(data[8:8 + size].tobytes())
     kinds = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "U8": np.uint8}
     return {name: np.frombuffer(data, kinds[row["dtype"]], int(np.prod(row["shape"])), 8 + size + row["data_offsets"][0])
             .reshape(row["shape"]) for name, row in header.items() if name != "__metadata__"}

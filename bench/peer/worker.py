@@ -1,11 +1,19 @@
-"""One PyTorch process for bench/run: every way of running a model's training step, with one number of threads.
+"""One process of a peer for bench/run, with one number of threads.
 
-    worker.py MODEL THREADS INITIAL     then, for each line on standard input, one line of JSON on standard output:
-        check N    the losses of each way's first N steps from the initial weights (compiles: slow)
-        time N     for each way the median milliseconds of N further steps
-        peak       the most memory that this process has had, in bytes
-    worker.py MODEL THREADS INITIAL process     a training run as a script would have it, and its accuracy at the end
+    worker.py LIBRARY MODEL SETTINGS THREADS INITIAL [process | write]
+
+LIBRARY is torch or jax, SETTINGS a JSON object of sizes and `batch` that replace the recipe's, INITIAL a safetensors file. For each line on
+standard input it prints one line of JSON:
+    version          of the library
+    ways             what `open` can take
+    open STEPS WAY   makes it the way to train in, from the initial weights: seconds of its first step, and the losses of so many
+    time SECONDS     the median milliseconds of its further steps for about so long
+    close            drops it
+    peak             the most memory that this process has had, in bytes
+process: a training run as a script would have it, instead, and what validation said at the end. write: makes INITIAL.
 """
+import dataclasses
+import gc
 import importlib
 import itertools
 import json
@@ -13,60 +21,20 @@ import statistics
 import sys
 import time
 
-import torch
-
+import recipes
 import tgdata
 
-
-class Way:
-    """A network, an optimizer, and how they are run."""
-
-    def __init__(self, model, initial, total, compiled=None, optimizer="fused"):
-        self.model, self.total, self.step, self.optimizer_kind = model, total, 0, optimizer
-        self.net = model.make_net()
-        self.net.load_state_dict(initial)
-        self.rate = torch.tensor(model.learning_rate(1, total)) if optimizer == "compiled" else model.learning_rate(1, total)
-        self.optimizer = model.make_optimizer(self.net, lr=self.rate, fused=optimizer == "fused")
-        self.loss = torch.compile(self.compute_loss, **compiled) if compiled is not None else self.compute_loss
-        self.update = torch.compile(self.optimizer.step) if optimizer == "compiled" else self.optimizer.step
-
-    def compute_loss(self, *batch):
-        return self.model.loss(self.net, *batch)
-
-    def set_rate(self):
-        rate = self.model.learning_rate(self.step, self.total)
-        if torch.is_tensor(self.rate):
-            self.rate.fill_(rate)
-            return
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-
-    def train(self, batch):
-        self.step += 1
-        self.set_rate()
-        self.optimizer.zero_grad()
-        loss = self.loss(*batch)
-        loss.backward()
-        self.update()
-        return loss
+BATCHES, LEAST_STEPS = 50, 3
 
 
-WAYS = {
-    "eager": dict(optimizer="plain"),
-    "eager, fused AdamW": dict(),
-    "compiled, fused AdamW": dict(compiled={}),
-    "compiled, compiled AdamW": dict(compiled={}, optimizer="compiled"),
-    "compiled with max-autotune, fused AdamW": dict(compiled={"mode": "max-autotune"}),
-}
+def recipe_of(name, settings):
+    recipe = recipes.RECIPES[name]
+    sizes = {key: value for key, value in settings.items() if key in recipe.sizes}
+    return dataclasses.replace(recipe, sizes=recipe.sizes | sizes, batch=settings.get("batch", recipe.batch))
 
 
-def milliseconds(way, batches, steps):
-    times = []
-    for batch in itertools.islice(batches, steps):
-        begin = time.perf_counter()
-        way.train(batch)
-        times.append(time.perf_counter() - begin)
-    return 1e3 * statistics.median(times)
+def initial_of(path):
+    return {name.removeprefix("net."): value for name, value in tgdata.read_safetensors(path).items()}
 
 
 def peak_bytes():
@@ -74,41 +42,80 @@ def peak_bytes():
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))
 
 
-def serve(model, initial):
-    data = model.data()
-    total = model.total_steps(len(data[2][0]))
-    ways = {name: Way(model, initial, total, **how) for name, how in WAYS.items()}
-    # Full batches that are ready tensors: what gathers and converts them is not in the times.
-    full = [batch for batch in itertools.islice(model.batches(1, *data[:2], data[2][0]), 100) if len(batch[0]) == model.BATCH]
-    batches = itertools.cycle(full)
+class Server:
+    def __init__(self, library, recipe, initial):
+        self.library, self.recipe, self.initial, self.way = library, recipe, initial, None
+        # Full batches that are ready tensors: what gathers and converts them is not in the times.
+        training = itertools.islice(recipe.data(recipe).training(recipe.seed), BATCHES)
+        full = [library.batch(arrays) for arrays in training if len(arrays[0]) == recipe.batch]
+        self.first, self.batches = full, itertools.cycle(full)
+
+    def version(self):
+        return self.library.VERSION
+
+    def ways(self):
+        return list(self.library.ways(self.recipe))
+
+    def open(self, steps, name):
+        self.close()
+        steps, how = int(steps), self.library.ways(self.recipe)[name]
+        begin = time.perf_counter()
+        self.way = self.library.Way(self.recipe, initial_of(self.initial), **how)
+        losses = [float(self.way.train(self.first[0], steps))]
+        first_step_s = time.perf_counter() - begin
+        losses += [float(self.way.train(batch, steps)) for batch in self.first[1:steps]]
+        return {"first_step_s": first_step_s, "losses": losses}
+
+    def time(self, seconds):
+        self.way.train(next(self.batches), self.recipe.steps)  # what others left in the caches
+        times, end = [], time.perf_counter() + float(seconds)
+        while len(times) < LEAST_STEPS or time.perf_counter() < end:
+            batch, begin = next(self.batches), time.perf_counter()
+            self.way.train(batch, self.recipe.steps)
+            times.append(time.perf_counter() - begin)
+        return 1e3 * statistics.median(times)
+
+    def close(self):
+        self.way = None
+        self.library.forget()
+        gc.collect()
+
+    def peak(self):
+        return peak_bytes()
+
+
+def serve(server):
     for line in sys.stdin:
-        command, *argument = line.split()
-        if command == "check":
-            answer = {name: [way.train(batch).item() for batch in full[:int(argument[0])]] for name, way in ways.items()}
-        elif command == "time":
-            answer = {name: milliseconds(way, batches, int(argument[0])) for name, way in ways.items()}
-        else:
-            answer = peak_bytes()
+        command, *words = line.rstrip("\n").split(" ", 2)
+        try:
+            answer = {"answer": getattr(server, command)(*words)}
+        except Exception as error:  # of whatever library: the way does not work here
+            answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)
 
 
-def process(model, initial):
-    images, labels, parts = model.data()
-    way = Way(model, initial, model.total_steps(len(parts[0])))
-    per_epoch = way.total // model.EPOCHS
-    held_out = model.batch_of(images, labels, parts[1])
-    for i, batch in enumerate(model.batches(1, images, labels, parts[0]), 1):
-        way.train(batch)
-        if i % per_epoch == 0:
-            accuracy = model.accuracy(way.net, *held_out)
-    print(json.dumps({"accuracy": accuracy, "peak_bytes": peak_bytes()}))
+def process(library, recipe, initial):
+    data = recipe.data(recipe)
+    way = library.Way(recipe, initial_of(initial))
+    held_out = library.batch(data.held_out)
+    for i, arrays in enumerate(itertools.islice(data.training(recipe.seed), recipe.steps), 1):
+        way.train(library.batch(arrays), recipe.steps)
+        if i % data.steps_per_epoch == 0:
+            measured = way.measure(held_out)
+    print(json.dumps(measured))
 
 
 def main():
-    name, threads, initial = sys.argv[1:4]
-    torch.set_num_threads(int(threads))
-    values = {key.split(".", 1)[1]: torch.from_numpy(value.copy()) for key, value in tgdata.read_safetensors(initial).items()}
-    (process if "process" in sys.argv[4:] else serve)(importlib.import_module(name), values)
+    name, model, settings, threads, initial, *what = sys.argv[1:]
+    library = importlib.import_module(f"{name}_ways")
+    library.set_threads(int(threads))
+    recipe = recipe_of(model, json.loads(settings))
+    if what == ["write"]:
+        tgdata.write_safetensors(initial, {f"net.{name}": value for name, value in library.make_initial(recipe).items()})
+    elif what == ["process"]:
+        process(library, recipe, initial)
+    else:
+        serve(Server(library, recipe, initial))
 
 
 main()

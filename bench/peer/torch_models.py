@@ -1,16 +1,56 @@
-"""models/gpt.tg, llama.tg and lstm.tg in PyTorch. Parameters have tgc's names after `net.`; sizes come as a dict of the .tg file's
-constants."""
-import math
-import os
-
-import numpy as np
+"""The models of models/ in PyTorch. Parameters have tgc's names after `net.`; a network's `loss` takes a batch of recipes.py, `measure`
+is what validation asks for, and sizes are those of the .tg file's constants."""
 import torch
 import torch.nn.functional as F
 
-import tgdata
 
-CORPUS = os.path.join(os.environ.get("TG_DATA", "../shared"), "data", "tinyshakespeare.txt")
-SHARES = [0.9, 0.1]
+class Mlp(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2 = torch.nn.Linear(64, 128), torch.nn.Linear(128, 10)
+
+    def forward(self, image):
+        x = image.to(self.fc1.weight.dtype) / 16
+        return self.fc2(torch.relu(self.fc1(x.reshape(-1, 64))))
+
+    def loss(self, image, label):
+        return F.cross_entropy(self(image), label)
+
+    def measure(self, image, label):
+        return {"accuracy": (self(image).argmax(1) == label).float().mean().item()}
+
+
+class Regression(torch.nn.Module):
+    """models/custom.tg: standardises with running statistics, which are no part of the initial weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2 = torch.nn.Linear(10, 64), torch.nn.Linear(64, 1)
+        self.register_buffer("mu", torch.zeros(10), persistent=False)
+        self.register_buffer("var", torch.ones(10), persistent=False)
+
+    def forward(self, x):
+        if self.training:
+            with torch.no_grad():
+                mean = x.mean(0)
+                self.mu.copy_(0.9 * self.mu + 0.1 * mean)
+                self.var.copy_(0.9 * self.var + 0.1 * ((x - mean) ** 2).mean(0))
+        x = (x - self.mu) * torch.rsqrt(self.var + 1e-6)
+        return 150 + 75 * self.fc2(torch.tanh(self.fc1(x)))[:, 0]
+
+    def loss(self, x, target, delta=30):
+        dtype = self.fc1.weight.dtype
+        e = (self(x.to(dtype)) - target.to(dtype)).abs()
+        return torch.where(e < delta, 0.5 * e ** 2, delta * (e - 0.5 * delta)).mean()
+
+    def measure(self, x, target):
+        return {"rmse": (self(x) - target).square().mean().sqrt().item()}
+
+
+class LanguageModel(torch.nn.Module):
+    def loss(self, window):
+        logits = self(window[:, :-1])
+        return F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten())
 
 
 class GptAttention(torch.nn.Module):
@@ -48,10 +88,7 @@ class GptBlock(torch.nn.Module):
         return x + self.mlp(self.n2(x))
 
 
-class Gpt(torch.nn.Module):
-    sizes = dict(T=64, L=4, H=4, C=128, V=256)
-    recipe = dict(batch=12, steps=2000, peak=1e-3, warmup=100, floor=1e-4, betas=(0.9, 0.99), decay=0.1, clip=1.0, seed=1337)
-
+class Gpt(LanguageModel):
     def __init__(self, T, L, H, C, V):
         super().__init__()
         self.token = torch.nn.Parameter(0.02 * torch.randn(V, C))
@@ -123,10 +160,7 @@ class LlamaBlock(torch.nn.Module):
         return x + self.mlp(self.n2(x))
 
 
-class Llama(torch.nn.Module):
-    sizes = dict(T=128, L=4, H=8, KV=2, C=256, F=704, V=256)
-    recipe = dict(batch=16, steps=1000, peak=1e-3, warmup=100, floor=1e-4, betas=(0.9, 0.95), decay=0.1, clip=1.0, seed=1)
-
+class Llama(LanguageModel):
     def __init__(self, T, L, H, KV, C, F, V):
         super().__init__()
         self.embed = torch.nn.Embedding(V, C)
@@ -152,10 +186,7 @@ class LstmCell(torch.nn.Module):
         return torch.sigmoid(o) * torch.tanh(c), c
 
 
-class Lstm(torch.nn.Module):
-    sizes = dict(T=32, C=128, V=256)
-    recipe = dict(batch=32, steps=500, peak=2e-3, warmup=0, floor=2e-3, betas=(0.9, 0.999), decay=None, clip=1.0, seed=1)
-
+class Lstm(LanguageModel):
     def __init__(self, T, C, V):
         super().__init__()
         self.embed = torch.nn.Embedding(V, C)
@@ -175,49 +206,4 @@ class Lstm(torch.nn.Module):
         return self.head(torch.stack(out, 1))
 
 
-MODELS = dict(gpt=Gpt, llama=Llama, lstm=Lstm)
-
-
-def learning_rate(recipe, step):
-    """warmup_cosine with a floor; step counts from 1. A constant where there is no warm-up."""
-    peak, warmup, floor, total = recipe["peak"], recipe["warmup"], recipe["floor"], recipe["steps"]
-    if warmup == 0:
-        return peak
-    if step <= warmup:
-        return peak * step / warmup
-    return floor + (peak - floor) * 0.5 * (1 + math.cos(math.pi * (step - warmup) / (total - warmup)))
-
-
-def make_optimizer(net, recipe):
-    if recipe["decay"] is None:
-        return torch.optim.Adam(net.parameters(), lr=recipe["peak"], betas=recipe["betas"])
-    groups = [dict(params=[p for p in net.parameters() if (p.dim() > 1) == wide], weight_decay=recipe["decay"] if wide else 0.0)
-              for wide in (True, False)]
-    return torch.optim.AdamW(groups, lr=recipe["peak"], betas=recipe["betas"])
-
-
-def batches(recipe, length, seed):
-    """Windows of length + 1 tokens, epoch after epoch."""
-    tokens, epoch = tgdata.text_tokens(CORPUS, SHARES, 0), 0
-    while True:
-        order = tgdata.text_epoch(len(tokens), length, seed, epoch)
-        for at in range(0, len(order), recipe["batch"]):
-            rows = order[at:at + recipe["batch"]]
-            yield torch.from_numpy(np.stack([tokens[i:i + length + 1] for i in rows]).astype(np.int64))
-        epoch += 1
-
-
-def loss_of(net, window):
-    logits = net(window[:, :-1])
-    return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), window[:, 1:].reshape(-1))
-
-
-def train_step(net, optimizer, recipe, step, window):
-    for group in optimizer.param_groups:
-        group["lr"] = learning_rate(recipe, step)
-    optimizer.zero_grad()
-    loss = loss_of(net, window)
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(net.parameters(), recipe["clip"])
-    optimizer.step()
-    return loss.item()
+MODELS = dict(digits=Mlp, custom=Regression, gpt=Gpt, llama=Llama, lstm=Lstm)
