@@ -36,7 +36,7 @@ Status cuda_binary(Pipeline *p, const Lowered *lowered, Str *to) {
         return TG_USAGE;
     }
     if ((output == NULL || strcmp(output, "-") == 0) && isatty(STDOUT_FILENO)) {
-        tg_error(p->diags, (Loc){0}, "--emit=cubin does not write machine code to a terminal: name a file with -o");
+        tg_error(p->diags, (Loc){0}, "--emit=cubin does not write machine code to a terminal: send it to a file");
         return TG_USAGE;
     }
     TG_TRY(cuda_text(p, lowered, &text));

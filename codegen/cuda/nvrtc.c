@@ -104,7 +104,7 @@ static Status check_arch(Arena *arena, Diags *diags, const Nvrtc *nvrtc, const c
             return TG_OK;
         tg_str_printf(&known, "%s%s", i ? ", " : "", name);
     }
-    tg_error(diags, (Loc){0}, "-arch: this CUDA compiler does not know '%s', but %s", arch, known.text);
+    tg_error(diags, (Loc){0}, "--arch: this CUDA compiler does not know '%s', but %s", arch, known.text);
     return TG_USAGE;
 }
 

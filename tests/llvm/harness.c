@@ -170,7 +170,11 @@ void check_cases(Arena *arena, const Cases *cases, const char *cpu, int optimize
     CU_ASSERT_EQUAL_FATAL(llvm->jit(arena, &diags, &request, code, &handle), TG_OK);
     /* The CUDA text of a kernel does not depend on the CPU: once is enough. */
     HostCuda cuda = {0};
+#ifdef TG_SANITIZE /* fibers are slow there */
+    bool with_cuda = false;
+#else
     bool with_cuda = optimize == 2 && cpu[0] == '\0';
+#endif
     const char *why = with_cuda ? host_cuda_open(arena, &lowered.kernels, &cuda) : NULL;
     if (why)
         fprintf(stderr, "%s\n", why);
