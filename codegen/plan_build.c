@@ -59,6 +59,7 @@ static void hand_over(const Planner *p, TgPlan *plan) {
     plan->steps = p->steps.at, plan->step_count = p->steps.count;
     plan->step_buffers = p->operands.at, plan->step_buffer_count = p->operands.count;
     plan->dots = p->dots.at, plan->dot_count = p->dots.count;
+    plan->attentions = p->attentions.at, plan->attention_count = p->attentions.count;
     plan->funcs = p->funcs.at, plan->func_count = p->funcs.count;
     plan->inputs = p->inputs.at, plan->input_count = p->inputs.count;
     plan->results = p->results.at, plan->result_count = p->results.count;
@@ -71,7 +72,8 @@ Status tg_plan_build(Arena *arena, Diags *diags, const Graph *graph, const char 
                      Lowered *out) {
     TgPlan *plan = TG_ALLOC(arena, TgPlan, 1);
     *out = (Lowered){.plan = plan, .target = target};
-    Planner p = {.arena = arena, .diags = diags, .graph = graph, .out = out, .kernels = tg_map(arena)};
+    Planner p = {.arena = arena, .diags = diags, .graph = graph, .out = out, .kernels = tg_map(arena),
+                 .attention_kernels = tg_map(arena)};
     add_persistent(&p);
     for (uint32_t i = 0; i < graph->funcs.count; i++) {
         const Func *func = graph->funcs.at[i];

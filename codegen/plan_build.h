@@ -20,12 +20,14 @@ typedef struct Planner {
     Vec(PlanStep) steps;
     Vec(PlanOperand) operands;
     Vec(PlanDot) dots;
+    Vec(PlanAttention) attentions;
     Vec(PlanFunc) funcs;
     Vec(uint32_t) inputs;
     Vec(PlanResult) results;
     Vec(PlanField) fields;
     Vec(PlanSplit) splits;
     Map kernels; /* kernel function and capacity -> 1 + index in Lowered.kernels */
+    Map attention_kernels; /* the sizes that it has in its loops -> likewise */
 } Planner;
 
 /* The steps of one function for `capacity` records. (plan_steps.c) */

@@ -1,8 +1,10 @@
 /* The steps of one function: kernels and library calls in the order of the graph, copies where a result is not where it must be. */
 #include "codegen/plan_build.h"
 
+#include "codegen/attention.h"
 #include "codegen/dnn.h"
 #include "ir/cost.h"
+#include "ir/attention.h"
 #include "ir/dot.h"
 
 #include <string.h>
@@ -14,6 +16,8 @@ typedef struct FuncPlan {
     uint32_t frame;        /* 1 + its index in Planner.funcs */
     uint32_t step;         /* of this function, from 1 */
     PlanOperand *where;    /* per node */
+    NodeId *attention;     /* per gradient of an attention: the first one of the same attention, whose step gives all */
+    NodeId (*gradients)[3]; /* per such first one: dq, dk, dv, or 0 */
     NodeId *written_as;    /* per dot: the transpose in whose order it writes, or 0 */
     uint32_t *made_at;     /* per node that a step writes: the step that will */
     uint32_t *last_read;   /* per persistent buffer: the last step that reads its old value */
@@ -34,6 +38,26 @@ static bool is_made_here(const FuncPlan *f, NodeId id) {
     return node->op == OP_result || tg_op((Op)node->op)->fuse == FUSE_library;
 }
 
+static bool is_attention_gradient(const Node *node) {
+    return node->op == OP_attention_dq || node->op == OP_attention_dk || node->op == OP_attention_dv;
+}
+
+static bool same_attention(const FuncPlan *f, const Node *x, const Node *y) {
+    bool same = x->attr->list[0].at[0] == y->attr->list[0].at[0] && x->attr->number == y->attr->number;
+    for (uint32_t i = 0; same && i < x->operand_count; i++)
+        same = tg_operand(f->func, x, i) == tg_operand(f->func, y, i);
+    return same;
+}
+
+/* Those of one attention stand near each other. */
+static NodeId first_gradient(const FuncPlan *f, NodeId id) {
+    const Node *node = node_at(f, id);
+    for (NodeId other = id - 1; other > tg_operand(f->func, node, 3); other--)
+        if (is_attention_gradient(node_at(f, other)) && same_attention(f, node, node_at(f, other)))
+            return f->attention[other];
+    return id;
+}
+
 /* Numbers the steps ahead: what writes each node, and when each persistent buffer is read last. */
 static void number_steps(FuncPlan *f) {
     uint32_t step = 0;
@@ -46,11 +70,14 @@ static void number_steps(FuncPlan *f) {
             f->made_at[id] = f->made_at[tg_operand(f->func, node, 0)];
         if (!runs)
             continue;
-        f->made_at[id] = ++step;
+        f->attention[id] = is_attention_gradient(node) ? first_gradient(f, id) : id;
+        if (is_attention_gradient(node))
+            f->gradients[f->attention[id]][node->op - OP_attention_dq] = id;
+        f->made_at[id] = f->attention[id] == id ? ++step : f->made_at[f->attention[id]];
         for (uint32_t i = 0; i < node->operand_count; i++) {
             const Node *read = node_at(f, base_of(f, tg_operand(f->func, node, i)));
             if (read->op == OP_load)
-                f->last_read[read->attr->ref] = step;
+                f->last_read[read->attr->ref] = f->made_at[id];
         }
     }
 }
@@ -317,6 +344,77 @@ static Status plan_dot(FuncPlan *f, NodeId id) {
     return TG_OK;
 }
 
+typedef LoopKernel *AttentionKernel(Arena *arena, const char *name, const PlanAttention *a, double scale);
+
+/* Equal loops are made once: they are the same but for the scale and these sizes. */
+static uint32_t attention_kernel(FuncPlan *f, const PlanAttention *a, double scale, AttentionKernel *make, bool gradient) {
+    struct { int64_t gradient, causal, queries, positions; double scale; } key = {gradient, a->causal, a->queries, a->positions, scale};
+    uint64_t *known = tg_map_put(&f->p->attention_kernels, &key, sizeof key, NULL);
+    if (*known == 0) {
+        const char *name = tg_arena_printf(f->p->arena, "k%u", f->p->out->kernels.count);
+        tg_push(f->p->arena, &f->p->out->kernels, make(f->p->arena, name, a, scale));
+        *known = f->p->out->kernels.count;
+    }
+    return (uint32_t)*known - 1;
+}
+
+static PlanAttention attention_sizes(const FuncPlan *f, const Node *node) {
+    const Type *q = type_of(f, tg_operand(f->func, node, 0)), *k = type_of(f, tg_operand(f->func, node, 1)),
+               *v = type_of(f, tg_operand(f->func, node, 2));
+    int rank = q->rank;
+    PlanAttention a = {.keys = 1, .queries = q->dims[rank - 2].size, .positions = k->dims[rank - 2].size,
+                       .depth = q->dims[rank - 1].size, .value_depth = v->dims[rank - 1].size,
+                       .causal = tg_attr_int(node->attr, 0, 0) != 0, .backward = node->op != OP_attention};
+    for (int i = 0; i < rank - 2; i++)
+        a.keys *= k->dims[i].size * (k->dims[i].batch ? f->capacity : 1);
+    a.heads = q->dims[rank - 3].size / k->dims[rank - 3].size;
+    return a;
+}
+
+/* Multiplications and additions of a block's products: scores and values, and backward the scores again and four gradients. */
+static double attention_flops(const PlanAttention *a) {
+    double pairs = 0;
+    for (int64_t i = 0; i < tg_attention_blocks(a); i++)
+        pairs += (double)tg_attention_rows(a, i) * (double)tg_attention_columns(a, i);
+    double depth = (double)a->depth, value_depth = (double)a->value_depth;
+    double products = depth + value_depth;
+    if (a->backward)
+        products = depth + (a->dq || a->dk ? value_depth : 0) + a->dv * value_depth + (a->dq + a->dk) * depth;
+    return 2 * pairs * products * (double)a->keys * (double)a->heads;
+}
+
+/* The three gradients are one step, at the place of the first: they read the same. */
+static Status plan_attention(FuncPlan *f, NodeId id) {
+    const Node *node = node_at(f, id);
+    if (!tg_attention_is_by_blocks(f->p->graph, f->func, node)) {
+        tg_error(f->p->diags, tg_locs_first(f->p->graph, node->locs), "%s of this kind must be expanded (--passes=attention)",
+                 tg_op((Op)node->op)->name);
+        return TG_MODEL;
+    }
+    if (f->attention[id] != id)
+        return TG_OK;
+    PlanAttention a = attention_sizes(f, node);
+    NodeId outputs[3] = {id};
+    if (a.backward) {
+        memcpy(outputs, f->gradients[id], sizeof outputs);
+        a.dq = outputs[0] != 0, a.dk = outputs[1] != 0, a.dv = outputs[2] != 0;
+        a.score_gradient = attention_kernel(f, &a, node->attr->number, tg_attention_score_gradient, true);
+    }
+    a.weights = attention_kernel(f, &a, node->attr->number, tg_attention_weights, false);
+    PlanStep step = begin_step(f, STEP_ATTENTION, a.backward ? "attention gradient" : "attention", node->locs);
+    step.work = WORK_ATTENTION;
+    step.index = f->p->attentions.count;
+    tg_push(f->p->arena, &f->p->attentions, a);
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        push_operand(f, &step, read_operand(f, tg_operand(f->func, node, i)));
+    for (int i = 0; i < 3; i++)
+        if (outputs[i])
+            push_operand(f, &step, written_operand(f, outputs[i]));
+    step.flops = attention_flops(&a);
+    end_step(f, &step);
+    return TG_OK;
+}
+
 static void plan_copy(FuncPlan *f, PlanOperand from, PlanOperand to, LocsId locs) {
     PlanStep step = begin_step(f, STEP_COPY, "copy", locs);
     step.work = WORK_COPY;
@@ -394,6 +492,8 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
     uint32_t count = func->nodes.count;
     FuncPlan f = {.p = p, .func = func, .capacity = capacity, .frame = p->funcs.count + 1};
     f.where = TG_ALLOC(p->arena, PlanOperand, count);
+    f.attention = TG_ALLOC(p->arena, NodeId, count);
+    f.gradients = tg_arena_alloc(p->arena, count * sizeof *f.gradients);
     f.written_as = TG_ALLOC(p->arena, NodeId, count);
     f.made_at = TG_ALLOC(p->arena, uint32_t, count);
     f.target = TG_ALLOC(p->arena, int64_t, count);
@@ -418,6 +518,8 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
             TG_TRY(plan_call(&f, id));
         else if (node->op == OP_dot)
             TG_TRY(plan_dot(&f, id));
+        else if (node->op == OP_attention || is_attention_gradient(node))
+            TG_TRY(plan_attention(&f, id));
         else if (tg_op((Op)node->op)->fuse == FUSE_library) {
             tg_error(p->diags, tg_locs_first(p->graph, node->locs), "%s is not built yet", tg_op((Op)node->op)->name);
             return TG_MODEL;

@@ -10,6 +10,8 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
+#include "ir/attention.h"
+
 #include <math.h>
 
 typedef struct Attention {
@@ -197,9 +199,17 @@ static Attention attention_of(PassContext *context, const Copy *copy, const Node
     return a;
 }
 
+/* Long ones stay as they are: a target computes them by blocks of queries, and stores no scores (PlanAttention). */
+static bool stays(const Copy *copy, const Node *node) {
+    enum { LEAST_POSITIONS = 256 };
+    const Type *k = tg_node_type(copy->graph, copy->from, tg_operand(copy->from, node, 1));
+    return k->dims[k->rank - 2].size >= LEAST_POSITIONS && tg_attention_is_by_blocks(copy->graph, copy->from, node);
+}
+
 static NodeId expand(void *pass_context, const Copy *copy, NodeId id, const NodeId *operands) {
     const Node *node = tg_node(copy->from, id);
-    if (node->op < OP_attention || node->op > OP_attention_dv || !tg_needed_rewrite(pass_context, tg_op((Op)node->op)->name, node->locs))
+    if (node->op < OP_attention || node->op > OP_attention_dv || stays(copy, node) ||
+        !tg_needed_rewrite(pass_context, tg_op((Op)node->op)->name, node->locs))
         return 0;
     Attention a = attention_of(pass_context, copy, node, operands);
     switch (node->op) {

@@ -9,6 +9,7 @@
 
 typedef struct TgDeviceOps TgDeviceOps;
 typedef struct TgDeviceDot TgDeviceDot;
+typedef struct TgDeviceAttention TgDeviceAttention;
 
 /* The first member of every device. */
 typedef struct TgDevice {
@@ -25,7 +26,7 @@ typedef struct TgDeviceOptions {
     char *why;                  /* TG_DEVICE_WHY bytes: what to do after a failure */
 } TgDeviceOptions;
 
-/* The order of calls: open, for each step `splits` or `dot_prepare`, `allocate` once, then any number of the rest, from
+/* The order of calls: open, for each step `splits`, `dot_prepare` or `attention_prepare`, `allocate` once, then any number of the rest, from
  * one thread. */
 struct TgDeviceOps {
     const char *name;
@@ -34,6 +35,9 @@ struct TgDeviceOps {
     bool (*splits)(TgDevice *device, double flops, double bytes);
     /* The prepared dot lives as long as the device. `bias` is the bias's type, if the dot has one. */
     Status (*dot_prepare)(TgDevice *device, const PlanDot *dot, DType bias, TgDeviceDot **prepared);
+    /* Likewise; the kernels are those that the attention names. */
+    Status (*attention_prepare)(TgDevice *device, const PlanAttention *attention, TgKernel *weights, TgKernel *score_gradient,
+                                TgDeviceAttention **prepared);
     /* The one block of all buffers, aligned to at least 64 bytes. */
     Status (*allocate)(TgDevice *device, size_t bytes, char **memory);
     /* One past the highest byte of the block that was written since `allocate`; 0 without poison. */
@@ -45,6 +49,9 @@ struct TgDeviceOps {
                    bool split);
     /* Buffers: a, b, [bias], out, [scratch]. */
     void (*dot)(TgDevice *device, TgDeviceDot *dot, void *const *buffers);
+    /* Buffers: as PlanAttention says. `dots_only`: what it costs without its row kernels, which leaves nothing meaningful. */
+    void (*attention)(TgDevice *device, TgDeviceAttention *attention, void *const *buffers, const TgScalars *scalars,
+                      bool dots_only);
     /* Who is told of what each thread does in a launch or dot that is shared out; NULL: nobody, and no clock is asked. */
     void (*watch)(TgDevice *device, const TgWatch *watch);
 };

@@ -13,6 +13,7 @@ typedef struct ExecStep {
     bool split;
     TgKernel *kernel;
     TgDeviceDot *dot;
+    TgDeviceAttention *attention;
     int64_t tiles;
     size_t copy_bytes;
     void **pointers;     /* [lanes][buffers] */
@@ -77,6 +78,16 @@ static int64_t bytes_of(const PlanBuffer *buffer) {
     return bytes;
 }
 
+static Status find_kernel(TgExec *exec, uint32_t index, TgKernel **kernel) {
+    if (index >= exec->program->kernel_count) {
+        snprintf(exec->why, sizeof exec->why, "the plan names kernel %u, the program has %u", index,
+                 exec->program->kernel_count);
+        return TG_INTERNAL;
+    }
+    *kernel = exec->program->kernels[index];
+    return TG_OK;
+}
+
 /* What a step runs; its pointers come when there is memory. */
 static Status prepare_step(TgExec *exec, const PlanStep *from, ExecStep *step) {
     const TgPlan *plan = exec->plan;
@@ -84,18 +95,21 @@ static Status prepare_step(TgExec *exec, const PlanStep *from, ExecStep *step) {
     step->tiles = from->tiles;
     switch (from->kind) {
     case STEP_KERNEL:
-        if (from->index >= exec->program->kernel_count) {
-            snprintf(exec->why, sizeof exec->why, "the plan names kernel %u, the program has %u", from->index,
-                     exec->program->kernel_count);
-            return TG_INTERNAL;
-        }
-        step->kernel = exec->program->kernels[from->index];
+        TG_TRY(find_kernel(exec, from->index, &step->kernel));
         step->split = from->tiles > 1 && exec->device->ops->splits(exec->device, from->flops, from->bytes);
         return TG_OK;
     case STEP_DOT: {
         const PlanDot *dot = &plan->dots[from->index];
         DType bias = dot->bias ? plan->buffers[plan->step_buffers[from->buffer_first + 2].buffer].dtype : DT_F32;
         return exec->device->ops->dot_prepare(exec->device, dot, bias, &step->dot);
+    }
+    case STEP_ATTENTION: {
+        const PlanAttention *attention = &plan->attentions[from->index];
+        TgKernel *weights, *score_gradient = NULL;
+        TG_TRY(find_kernel(exec, attention->weights, &weights));
+        if (attention->backward)
+            TG_TRY(find_kernel(exec, attention->score_gradient, &score_gradient));
+        return exec->device->ops->attention_prepare(exec->device, attention, weights, score_gradient, &step->attention);
     }
     case STEP_COPY:
         step->copy_bytes = (size_t)bytes_of(&plan->buffers[plan->step_buffers[from->buffer_first + 1].buffer]);
@@ -250,6 +264,9 @@ static inline void run_step(TgExec *exec, const ExecStep *step, int64_t lane) {
     case STEP_DOT:
         ops->dot(device, step->dot, buffers);
         break;
+    case STEP_ATTENTION:
+        ops->attention(device, step->attention, buffers, &exec->scalars, false);
+        break;
     case STEP_COPY:
         ops->copy(device, buffers[1], buffers[0], step->copy_bytes);
         break;
@@ -286,6 +303,8 @@ void tg_exec_run_dots(TgExec *exec, const PlanFunc *func) {
     for (; step < end; step++)
         if (step->kind == STEP_DOT)
             exec->device->ops->dot(exec->device, step->dot, step->pointers);
+        else if (step->kind == STEP_ATTENTION)
+            exec->device->ops->attention(exec->device, step->attention, step->pointers, &exec->scalars, true);
 }
 
 void tg_exec_compute_scalars(TgExec *exec) {

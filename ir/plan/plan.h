@@ -10,7 +10,7 @@
 #include "ir/base/str.h"
 #include "ir/plan/dtype.h"
 
-enum { TG_PLAN_VERSION = 3, TG_PLAN_RANK = 8 };
+enum { TG_PLAN_VERSION = 4, TG_PLAN_RANK = 8 };
 
 typedef enum PlanBufferClass {
     PLAN_PARAM,
@@ -39,7 +39,7 @@ typedef struct PlanBuffer {
     bool frozen;
 } PlanBuffer;
 
-typedef enum PlanStepKind { STEP_KERNEL, STEP_DOT, STEP_COPY } PlanStepKind;
+typedef enum PlanStepKind { STEP_KERNEL, STEP_DOT, STEP_ATTENTION, STEP_COPY } PlanStepKind;
 
 /* How a step walks over memory, for profiles: name, text. */
 #define TG_PLAN_WORKS(X)                                                                                               \
@@ -48,6 +48,7 @@ typedef enum PlanStepKind { STEP_KERNEL, STEP_DOT, STEP_COPY } PlanStepKind;
     X(COLUMNS, "column kernel") /* reduces another */                                                                  \
     X(INDEX, "indexing")        /* reads or writes elsewhere than it stands: take, scatter_add, concat */              \
     X(DOT, "dot")                                                                                                      \
+    X(ATTENTION, "attention")                                                                                          \
     X(COPY, "copy")
 
 typedef enum PlanWork {
@@ -69,10 +70,10 @@ typedef struct PlanStep {
     PlanStepKind kind;
     PlanWork work;
     const char *label; /* ops in it, for profiles and messages: "dot", "exp+reduce_sum" */
-    uint32_t index;    /* KERNEL: into kernels; DOT: into dots */
+    uint32_t index;    /* KERNEL: into kernels; DOT: into dots; ATTENTION: into attentions */
     int64_t tiles;     /* KERNEL: calls cover [0, tiles) */
     uint32_t buffer_first, buffer_count; /* into TgPlan.step_buffers. KERNEL: inputs then outputs. DOT: a, b, [bias], out,
-                                            [scratch]. COPY: from, to */
+                                            [scratch]. ATTENTION: as PlanAttention says. COPY: from, to */
     uint32_t line_count;
     PlanLine lines[TG_PLAN_LINES]; /* each once */
     double bytes, flops;
@@ -99,6 +100,36 @@ typedef struct PlanDot {
     int64_t pieces, tile_m, tile_n;
     uint32_t variant; /* DnnVariant of ir/plan/dnn.h */
 } PlanDot;
+
+/* Softmax(scale * q k') v by blocks of TG_ATTENTION_BLOCK queries, so that only a block's scores exist, each a tile of a thread:
+   q [keys][heads][queries][depth], k [keys][positions][depth], v [keys][positions][value_depth], out
+   [keys][heads][queries][value_depth], all f32 and dense. `heads` of q share each key. Causal: query t sees positions [0, t]; what
+   no query of a block sees is left out.
+   Forward: operands q, k, v, out. Backward: q, k, v, the gradient of out, then those of dq, dk and dv that are wanted. A block
+   of queries is computed again from q and k; dk and dv add blocks in ascending order, heads one after another.
+   `weights` (kernel, tiles are queries): scores of a block, in place, to softmax weights. `score_gradient`: weights and the
+   gradient of weights to that of scores, in the place of the second. */
+typedef struct PlanAttention {
+    int64_t keys, heads, queries, positions, depth, value_depth;
+    bool causal, backward, dq, dk, dv;
+    uint32_t weights, score_gradient; /* kernels; score_gradient: backward only */
+} PlanAttention;
+
+enum { TG_ATTENTION_BLOCK = 128 };
+
+static inline int64_t tg_attention_blocks(const PlanAttention *a) {
+    return (a->queries + TG_ATTENTION_BLOCK - 1) / TG_ATTENTION_BLOCK;
+}
+
+/* Queries of block `i`, and the positions that some of them sees: [0, that). */
+static inline int64_t tg_attention_rows(const PlanAttention *a, int64_t i) {
+    int64_t left = a->queries - i * TG_ATTENTION_BLOCK;
+    return left < TG_ATTENTION_BLOCK ? left : TG_ATTENTION_BLOCK;
+}
+static inline int64_t tg_attention_columns(const PlanAttention *a, int64_t i) {
+    int64_t end = (i + 1) * TG_ATTENTION_BLOCK;
+    return a->causal && end < a->positions ? end : a->positions;
+}
 
 typedef enum PlanFuncKind {
     PLAN_INIT, PLAN_SCALARS, PLAN_PRE, PLAN_MICRO, PLAN_TAIL, PLAN_FIELDS, PLAN_EVAL_MICRO, PLAN_EVAL_FIELDS, PLAN_MONITOR, PLAN_EXPORT,
@@ -168,6 +199,7 @@ typedef struct TgPlan {
     PlanStep *steps;             uint32_t step_count;
     PlanOperand *step_buffers;   uint32_t step_buffer_count;
     PlanDot *dots;               uint32_t dot_count;
+    PlanAttention *attentions;   uint32_t attention_count;
     PlanFunc *funcs;             uint32_t func_count;
     uint32_t *inputs;            uint32_t input_count;
     PlanResult *results;         uint32_t result_count;

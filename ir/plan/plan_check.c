@@ -95,6 +95,36 @@ static void check_dot_step(Checker *c, uint32_t index) {
                 (int64_t[]){d->out_group, d->out_inner, d->out_m, 1});
 }
 
+static void check_attention_step(Checker *c, uint32_t index) {
+    const PlanStep *s = &c->plan->steps[index];
+    const PlanAttention *a = &c->plan->attentions[s->index];
+    int64_t q[] = {a->keys, a->heads, a->queries, a->depth}, k[] = {a->keys, a->positions, a->depth, 1};
+    int64_t v[] = {a->keys, a->positions, a->value_depth, 1}, out[] = {a->keys, a->heads, a->queries, a->value_depth};
+    const int64_t *sizes[7] = {q, k, v, out};
+    uint32_t wanted = 4;
+    if (a->backward && a->dq)
+        sizes[wanted++] = q;
+    if (a->backward && a->dk)
+        sizes[wanted++] = k;
+    if (a->backward && a->dv)
+        sizes[wanted++] = v;
+    require(c, s->buffer_count == wanted, "step %u: an attention with %u operands, not %u", index, s->buffer_count, wanted);
+    for (uint32_t i = 0; c->why == NULL && i < wanted; i++) {
+        const PlanOperand *o = &c->plan->step_buffers[s->buffer_first + i];
+        int64_t bytes = product(sizes[i], 4, tg_dtype(DT_F32)->bytes);
+        require(c, bytes >= 0 && bytes <= c->plan->buffers[o->buffer].bytes - o->byte_offset,
+                "step %u: an attention reaches past a buffer", index);
+    }
+}
+
+static void check_attention(Checker *c, uint32_t index) {
+    const PlanAttention *a = &c->plan->attentions[index];
+    require(c, a->keys >= 0 && a->heads >= 1 && a->queries >= 1 && a->positions >= 1 && a->depth >= 1 && a->value_depth >= 1,
+            "attention %u has an impossible size", index);
+    require(c, a->weights < c->plan->kernel_count && (!a->backward || a->score_gradient < c->plan->kernel_count),
+            "attention %u has no such kernels", index);
+}
+
 static void check_dot(Checker *c, uint32_t index) {
     const PlanDot *d = &c->plan->dots[index];
     require(c, d->groups >= 0 && d->m >= 0 && d->n >= 0 && d->k >= 0, "dot %u has a negative size", index);
@@ -107,8 +137,9 @@ static void check_dot(Checker *c, uint32_t index) {
 
 static void check_step(Checker *c, uint32_t index) {
     const PlanStep *s = &c->plan->steps[index];
-    const uint32_t last[] = {[STEP_KERNEL] = c->plan->kernel_count, [STEP_DOT] = c->plan->dot_count, [STEP_COPY] = 1};
-    require(c, s->kind == STEP_COPY || s->index < last[s->kind], "step %u has no such kernel or dot", index);
+    const uint32_t last[] = {[STEP_KERNEL] = c->plan->kernel_count, [STEP_DOT] = c->plan->dot_count,
+                             [STEP_ATTENTION] = c->plan->attention_count, [STEP_COPY] = 1};
+    require(c, s->kind == STEP_COPY || s->index < last[s->kind], "step %u has no such kernel, dot or attention", index);
     require(c, s->tiles >= 0, "step %u has %lld tiles", index, (long long)s->tiles);
     require(c,
             in_range(s->buffer_first, s->buffer_count, c->plan->step_buffer_count) &&
@@ -119,6 +150,8 @@ static void check_step(Checker *c, uint32_t index) {
             s->buffer_count);
     if (c->why == NULL && s->kind == STEP_DOT)
         check_dot_step(c, index);
+    if (c->why == NULL && s->kind == STEP_ATTENTION)
+        check_attention_step(c, index);
 }
 
 static void check_func(Checker *c, uint32_t index) {
@@ -159,6 +192,8 @@ static void check_plan(Checker *c) {
         check_operand(c, i);
     for (uint32_t i = 0; i < p->dot_count; i++)
         check_dot(c, i);
+    for (uint32_t i = 0; i < p->attention_count; i++)
+        check_attention(c, i);
     for (uint32_t i = 0; i < p->step_count && c->why == NULL; i++)
         check_step(c, i);
     for (uint32_t i = 0; i < p->func_count; i++)

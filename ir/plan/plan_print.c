@@ -83,6 +83,16 @@ static void print_dot(Str *to, const PlanDot *d, uint32_t index) {
                   d->rows_m ? " rows_m" : "", d->rows_k ? " rows_k" : "", d->pieces, d->tile_m, d->tile_n, d->variant);
 }
 
+static void print_attention(Str *to, const PlanAttention *a, uint32_t index) {
+    tg_str_printf(to, "attention %u %s%s f32 %" PRId64 " x %" PRId64 " x [%" PRId64 ", %" PRId64 "] depth %" PRId64 ", %" PRId64
+                  "%s%s%s kernels %u", index, a->backward ? "backward" : "forward", a->causal ? " causal" : "", a->keys, a->heads,
+                  a->queries, a->positions, a->depth, a->value_depth, a->dq ? " dq" : "", a->dk ? " dk" : "", a->dv ? " dv" : "",
+                  a->weights);
+    if (a->backward)
+        tg_str_printf(to, ", %u", a->score_gradient);
+    tg_str_add(to, "\n", 1);
+}
+
 static const char *const works[] = {
 #define X(id, text) text,
     TG_PLAN_WORKS(X)
@@ -94,7 +104,7 @@ const char *tg_plan_kind(const PlanFunc *func, const PlanStep *step) {
 }
 
 static void print_step(Str *to, const TgPlan *plan, uint32_t index) {
-    static const char *const kinds[] = {"kernel", "dot", "copy"};
+    static const char *const kinds[] = {"kernel", "dot", "attention", "copy"};
     const PlanStep *s = &plan->steps[index];
     tg_str_printf(to, "  step %u %s", index, kinds[s->kind]);
     if (s->kind != STEP_COPY)
@@ -237,6 +247,8 @@ void tg_plan_print(Str *to, const TgPlan *plan) {
         print_buffer(to, &plan->buffers[i], i);
     for (uint32_t i = 0; i < plan->dot_count; i++)
         print_dot(to, &plan->dots[i], i);
+    for (uint32_t i = 0; i < plan->attention_count; i++)
+        print_attention(to, &plan->attentions[i], i);
     for (uint32_t i = 0; i < plan->func_count; i++)
         print_func(to, plan, &plan->funcs[i]);
 }

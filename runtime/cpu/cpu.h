@@ -37,6 +37,17 @@ void tg_cpu_library_close(CpuDevice *device);
 Status tg_cpu_dot_prepare(TgDevice *device, const PlanDot *dot, DType bias, TgDeviceDot **prepared);
 void tg_cpu_dot(TgDevice *device, TgDeviceDot *dot, void *const *buffers);
 
+/* The prepared call of a product; TG_MODEL: the library has no such call on this machine. (dot.c) */
+TG_CHECKED Status tg_cpu_find_call(CpuDevice *device, const DnnShape *shape, uint32_t *index);
+/* Each thread will have so much scratch, aligned to 64. (dot.c) */
+void tg_cpu_need_scratch(CpuDevice *device, size_t bytes);
+
+/* (attention.c) */
+Status tg_cpu_attention_prepare(TgDevice *device, const PlanAttention *attention, TgKernel *weights, TgKernel *score_gradient,
+                                TgDeviceAttention **prepared);
+void tg_cpu_attention(TgDevice *device, TgDeviceAttention *attention, void *const *buffers, const TgScalars *scalars,
+                      bool dots_only);
+
 /* Whether a step is long enough for several threads: microseconds of work by its cost on one. (device.c) */
 bool tg_cpu_splits(CpuDevice *device, double microseconds);
 

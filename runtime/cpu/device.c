@@ -97,6 +97,8 @@ static const TgDeviceOps cpu_ops = {
     .copy = cpu_copy,
     .launch = cpu_launch,
     .dot = tg_cpu_dot,
+    .attention_prepare = tg_cpu_attention_prepare,
+    .attention = tg_cpu_attention,
     .watch = cpu_watch,
 };
 

@@ -38,7 +38,7 @@ static bool is_own_loop(DnnVariant variant) { return variant == DNN_PLAIN || var
 static bool same_shape(const DnnShape *x, const DnnShape *y) {
     return x->variant == y->variant && x->dtype == y->dtype && x->out_dtype == y->out_dtype && x->bias == y->bias &&
            x->bias_dtype == y->bias_dtype && x->m == y->m && x->n == y->n && x->k == y->k && x->a_m == y->a_m &&
-           x->a_k == y->a_k && x->b_k == y->b_k && x->b_n == y->b_n && x->out_m == y->out_m;
+           x->a_k == y->a_k && x->b_k == y->b_k && x->b_n == y->b_n && x->out_m == y->out_m && x->adds == y->adds;
 }
 
 static void say(const CpuDevice *device, Status status, const DnnShape *s) {
@@ -50,7 +50,7 @@ static void say(const CpuDevice *device, Status status, const DnnShape *s) {
 }
 
 /* TG_MODEL: the library has no such call on this machine. */
-static Status find_call(CpuDevice *device, const DnnShape *shape, uint32_t *index) {
+Status tg_cpu_find_call(CpuDevice *device, const DnnShape *shape, uint32_t *index) {
     for (*index = 0; *index < device->calls.count; (*index)++)
         if (same_shape(&device->calls.at[*index].shape, shape))
             return TG_OK;
@@ -65,7 +65,7 @@ static Status find_call(CpuDevice *device, const DnnShape *shape, uint32_t *inde
     return TG_OK;
 }
 
-static void need_scratch(CpuDevice *device, size_t bytes) {
+void tg_cpu_need_scratch(CpuDevice *device, size_t bytes) {
     bytes = (bytes + 63) / 64 * 64;
     if (bytes > device->scratch_bytes)
         device->scratch_bytes = bytes;
@@ -95,17 +95,17 @@ static Status prepare_tile(CpuDevice *device, const CpuDot *cpu, int64_t m, int6
         DnnShape called = tile->shape;
         if (tile->adds_bias || !called.bias)
             called.bias = false, called.bias_dtype = DT_F32;
-        Status status = find_call(device, &called, &tile->library);
+        Status status = tg_cpu_find_call(device, &called, &tile->library);
         if (status == TG_OK)
-            need_scratch(device, device->calls.at[tile->library].scratch_bytes);
+            tg_cpu_need_scratch(device, device->calls.at[tile->library].scratch_bytes);
         if (status != TG_MODEL)
             return status;
         tile->convert = true;
         tile->adds_bias = false;
     }
     DnnShape inner = tg_cpu_convert_inner(&tile->shape);
-    TG_TRY(find_call(device, &inner, &tile->library));
-    need_scratch(device, tg_cpu_convert_bytes(&tile->shape, device->calls.at[tile->library].scratch_bytes));
+    TG_TRY(tg_cpu_find_call(device, &inner, &tile->library));
+    tg_cpu_need_scratch(device, tg_cpu_convert_bytes(&tile->shape, device->calls.at[tile->library].scratch_bytes));
     return TG_OK;
 }
 

@@ -227,8 +227,8 @@ static void run(TgDnnCall *call, int thread, const DnnTask *task) {
     const DnnShape *s = &call->shape;
     switch (s->variant) {
     case DNN_SGEMM:
-        (void)dnnl_sgemm(call->trans_a, call->trans_b, s->m, s->n, s->k, 1, task->a, call->lda, task->b, call->ldb, 0,
-                         task->out, s->out_m);
+        (void)dnnl_sgemm(call->trans_a, call->trans_b, s->m, s->n, s->k, 1, task->a, call->lda, task->b, call->ldb,
+                         s->adds ? 1 : 0, task->out, s->out_m);
         break;
     case DNN_GEMM_BF16:
         (void)dnnl_gemm_bf16bf16f32(call->trans_a, call->trans_b, s->m, s->n, s->k, 1, task->a, call->lda, task->b,

@@ -1,0 +1,15 @@
+/* The kernels of an attention by blocks (PlanAttention): the arithmetic of passes/attention.c, on a tile that a thread keeps. A
+   kernel's tiles are queries; its buffers are a tile of TG_ATTENTION_BLOCK rows of `positions`. */
+#ifndef TG_CODEGEN_ATTENTION_H
+#define TG_CODEGEN_ATTENTION_H
+
+#include "codegen/loop.h"
+#include "ir/plan/plan.h"
+
+/* Scores, in place: exp(scale * s - most) / sum over what the query sees, 0 up to the block's end. */
+LoopKernel *tg_attention_weights(Arena *arena, const char *name, const PlanAttention *a, double scale);
+
+/* Weights P, and dP, in place: scale * P * (dP - sum of P * dP), 0 behind what the query sees. */
+LoopKernel *tg_attention_score_gradient(Arena *arena, const char *name, const PlanAttention *a, double scale);
+
+#endif

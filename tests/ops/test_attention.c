@@ -1,0 +1,153 @@
+/* Attention by blocks of queries, and its gradients, on the CPU against the evaluator: whole blocks and a last short one, causal or
+   not, heads that share a key, fewer queries than positions, one gradient alone; with one thread and with two, to the bit. */
+#include "ir/build.h"
+#include "ir/eval.h"
+#include "tests/ops/backend.h"
+
+#include <CUnit/Basic.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+
+enum { RECORDS = 2, OPERANDS = 4, RESULTS = 4 };
+
+typedef struct Sizes {
+    int64_t keys, heads, queries, positions, depth, causal;
+    uint32_t results; /* bits: out, dq, dk, dv */
+} Sizes;
+
+static const Op ops[RESULTS] = {OP_attention, OP_attention_dq, OP_attention_dk, OP_attention_dv};
+
+typedef struct Test {
+    Arena arena;
+    Sources sources;
+    Diags diags;
+    Graph *graph;
+    Func *func;
+    Tensor args[OPERANDS];
+} Test;
+
+static TypeId operand_type(Test *t, int64_t heads, int64_t rows, int64_t depth) {
+    Type type = {.dtype = DT_F32, .rank = 4, .dims = {{1, true}, {heads, false}, {rows, false}, {depth, false}}};
+    return tg_type(&t->graph->types, &type);
+}
+
+static void build(Test *t, const Sizes *s) {
+    static const char *const names[] = {"q", "k", "v", "gradient"};
+    t->graph = tg_graph_new(&t->arena, &t->sources, LEVEL_STEP);
+    t->graph->training = (Training){.batch = RECORDS, .micro = RECORDS, .lanes = 1, .clip_scalar = -1};
+    t->func = tg_func_new(t->graph, FUNC_EXPORT, "attention");
+    Builder b = tg_builder(t->graph, t->func, true);
+    const TypeId q = operand_type(t, s->keys * s->heads, s->queries, s->depth),
+                 k = operand_type(t, s->keys, s->positions, s->depth);
+    const TypeId types[OPERANDS] = {q, k, k, q};
+    NodeId operands[OPERANDS];
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        operands[i] = tg_arg(&b, i, names[i], types[i]);
+        int64_t count = tg_type_count(tg_type_of(&t->graph->types, types[i]), RECORDS);
+        t->args[i] = (Tensor){types[i], count, TG_ALLOC(&t->arena, double, count)};
+        for (int64_t e = 0; e < count; e++)
+            t->args[i].at[e] = tg_round_to(DT_F32, 4 * tg_random(7, i, 0, 0, (uint64_t)e) - 2);
+    }
+    Attr attr = {.list = {{.at = &s->causal, .count = 1}}, .number = 1 / sqrt((double)s->depth)};
+    for (uint32_t i = 0; i < RESULTS; i++)
+        if (s->results & 1u << i)
+            tg_result_value(&b, tg_op(ops[i])->name, tg_build(&b, ops[i], &attr, operands, i ? 4 : 3, 0));
+    CU_ASSERT_EQUAL_FATAL(tg_builder_status(&b, &t->diags), TG_OK);
+}
+
+static void read_results(TgExec *exec, const TgPlan *plan, const PlanFunc *func, Tensor *results) {
+    for (uint32_t i = 0; i < func->result_count; i++)
+        backend_read(exec, plan, plan->results[func->result_first + i].buffer, results[i].at, results[i].count);
+}
+
+static void run(Test *t, const Lowered *lowered, TgKernel **kernels, int threads, Tensor *results) {
+    TgExec *exec;
+    CU_ASSERT_EQUAL_FATAL(backend_open(&t->arena, lowered, kernels, threads, &exec), TG_OK);
+    const TgPlan *plan = lowered->plan;
+    const PlanFunc *func = backend_export(plan);
+    for (uint32_t i = 0; i < func->input_count; i++)
+        backend_write(exec, plan, plan->inputs[func->input_first + i], t->args[i].at, t->args[i].count);
+    tg_exec_scalars(exec)->rows = RECORDS;
+    tg_exec_run(exec, func, 0);
+    read_results(exec, plan, func, results);
+    tg_exec_close(exec);
+}
+
+static void expect(const Tensor *got, const Tensor *wanted, double tolerance, const char *name) {
+    for (int64_t i = 0; i < wanted->count; i++)
+        if (!(fabs(got->at[i] - wanted->at[i]) <= tolerance)) {
+            printf("\n    %s at %lld: %.9g, not %.9g\n", name, (long long)i, got->at[i], wanted->at[i]);
+            CU_FAIL("differs");
+            return;
+        }
+}
+
+static void compare(Test *t, const Sizes *s) {
+    build(t, s);
+    Lowered lowered = {0};
+    BackendCode code;
+    CU_ASSERT_EQUAL_FATAL(backend_lower(&t->arena, &t->diags, t->graph, &lowered), TG_OK);
+    CU_ASSERT_EQUAL_FATAL(backend_compile(&t->arena, &t->diags, &lowered, &code), TG_OK);
+    EvalState state = {.arena = &t->arena, .mode = EVAL_REAL, .rows = RECORDS, .args = t->args};
+    Tensor wanted[RESULTS], one[RESULTS], two[RESULTS];
+    CU_ASSERT_EQUAL_FATAL(tg_eval_func(&state, t->graph, t->func, &t->diags, wanted), TG_OK);
+    uint32_t count = t->func->results.count;
+    for (uint32_t i = 0; i < count; i++) {
+        one[i] = two[i] = wanted[i];
+        one[i].at = TG_ALLOC(&t->arena, double, wanted[i].count);
+        two[i].at = TG_ALLOC(&t->arena, double, wanted[i].count);
+    }
+    run(t, &lowered, code.kernels, 1, one);
+    run(t, &lowered, code.kernels, 2, two);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = t->func->results.at[i].name;
+        expect(&one[i], &wanted[i], 2e-5, name);
+        expect(&two[i], &one[i], 0, name);
+    }
+    /* An export has a function for one record as well. */
+    CU_ASSERT_EQUAL(lowered.plan->attention_count, 2 * ((s->results & 1) + (s->results > 1)));
+    backend_free(&code);
+}
+
+static void check(Sizes sizes) {
+    Test *t = calloc(1, sizeof *t);
+    tg_arena_init(&t->arena, tg_host());
+    if (setjmp(t->arena.guard))
+        CU_FAIL_FATAL("out of memory");
+    tg_diags_init(&t->diags, &t->arena, &t->sources, NULL);
+    compare(t, &sizes);
+    tg_arena_deinit(&t->arena);
+    free(t);
+}
+
+static void test_blocks(void) { check((Sizes){2, 1, 256, 256, 16, 1, 15}); }
+static void test_short_block(void) { check((Sizes){1, 1, 300, 300, 8, 1, 15}); }
+static void test_shared_keys(void) { check((Sizes){2, 3, 140, 140, 4, 1, 15}); }
+static void test_not_causal(void) { check((Sizes){1, 2, 200, 260, 8, 0, 15}); }
+static void test_fewer_queries(void) { check((Sizes){1, 1, 130, 290, 8, 1, 15}); }
+static void test_fewer_positions(void) { check((Sizes){1, 1, 290, 130, 8, 1, 15}); }
+static void test_forward_alone(void) { check((Sizes){1, 1, 129, 129, 1, 1, 1}); }
+static void test_one_gradient(void) {
+    check((Sizes){1, 2, 150, 150, 8, 1, 2});
+    check((Sizes){1, 2, 150, 150, 8, 1, 4});
+    check((Sizes){1, 2, 150, 150, 8, 1, 8});
+}
+
+int main(void) {
+    CU_initialize_registry();
+    CU_pSuite suite = CU_add_suite("attention", NULL, NULL);
+    CU_add_test(suite, "blocks", test_blocks);
+    CU_add_test(suite, "a last short block", test_short_block);
+    CU_add_test(suite, "heads that share a key", test_shared_keys);
+    CU_add_test(suite, "not causal", test_not_causal);
+    CU_add_test(suite, "fewer queries than positions", test_fewer_queries);
+    CU_add_test(suite, "fewer positions than queries", test_fewer_positions);
+    CU_add_test(suite, "forward alone", test_forward_alone);
+    CU_add_test(suite, "one gradient alone", test_one_gradient);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failures ? 1 : 0;
+}
