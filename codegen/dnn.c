@@ -43,12 +43,17 @@ static int64_t tile_of(int64_t wanted, int64_t size) {
 }
 
 /* A task is the least that a core takes: few cores idle where a dot has `TASKS_WANTED` of them, and a call of `LEAST_MFLOP` is worth
-   its own cost. Halves stay whole vectors. Across, bits may change with the cut, so it must not depend on the batch: a dot with its
-   rows in m is cut down only, and pieces, which other micro-batches have as dots of their own, do not count. */
-enum { TASKS_WANTED = 4, LEAST_TILE = 32 };
+   its own cost. Halves stay whole vectors. Across, bits may change with the cut, so it must not depend on the batch: where rows are in
+   m, columns are halved by the size of the other operand alone, and pieces, which other micro-batches have as dots of their own, do
+   not count. */
+enum { TASKS_WANTED = 4, LEAST_TILE = 32, LEAST_HALVED = 1 << 16 };
 static const double LEAST_MFLOP = 1;
 
+static int64_t half(int64_t tile) { return (tile / 2 + LEAST_TILE - 1) / LEAST_TILE * LEAST_TILE; }
+
 static void share_out(DnnChoice *choice, const PlanDot *dot, int64_t k) {
+    if (dot->rows_m && choice->tile_n == dot->n && dot->n >= 8 * LEAST_TILE && dot->n * k >= LEAST_HALVED)
+        choice->tile_n = half(dot->n);
     for (;;) {
         int64_t down = (dot->m + choice->tile_m - 1) / choice->tile_m, across = (dot->n + choice->tile_n - 1) / choice->tile_n;
         double tasks = (double)(down * across) * (double)dot->groups;
@@ -56,7 +61,7 @@ static void share_out(DnnChoice *choice, const PlanDot *dot, int64_t k) {
         int64_t *side = choice->tile_n >= choice->tile_m && !dot->rows_m ? &choice->tile_n : &choice->tile_m;
         if (tasks >= TASKS_WANTED || mflop < 2 * LEAST_MFLOP || *side < 2 * LEAST_TILE)
             return;
-        *side = (*side / 2 + LEAST_TILE - 1) / LEAST_TILE * LEAST_TILE;
+        *side = half(*side);
     }
 }
 
