@@ -5,8 +5,8 @@
 /* What a kernel of one query needs to know. */
 typedef struct Row {
     LoopKernel *k;
-    LoopId base;      /* of the row in the tile */
-    LoopId seen, end; /* positions: the query sees [0, seen), the tile has [0, end) */
+    LoopId base;      /* of the row */
+    LoopId seen, end; /* positions: the query sees [0, seen), its block has [0, end) */
     int64_t positions;
     LoopId scale;
 } Row;
@@ -17,9 +17,8 @@ static Row begin(LoopKernel *k, const PlanAttention *a, double scale) {
     k->tiles = a->queries;
     LoopId query = tg_loop_for(k, MODE_TILE, integer(k, 0), integer(k, a->queries), a->queries);
     LoopId block = integer(k, TG_ATTENTION_BLOCK), positions = integer(k, a->positions), one = integer(k, 1);
-    LoopId row = tg_loop_op(k, LOOP_irem, query, block, 0);
     Row r = {.k = k, .positions = a->positions, .seen = positions, .end = positions};
-    r.base = tg_loop_op(k, LOOP_imul, row, positions, 0);
+    r.base = tg_loop_op(k, LOOP_imul, query, positions, 0);
     if (a->causal) {
         LoopId next = tg_loop_op(k, LOOP_iadd, tg_loop_op(k, LOOP_idiv, query, block, 0), one, 0);
         r.seen = tg_loop_op(k, LOOP_imin, tg_loop_op(k, LOOP_iadd, query, one, 0), positions, 0);
@@ -34,7 +33,7 @@ static void over_seen(const Row *r) { (void)tg_loop_for(r->k, MODE_VECTOR, integ
 static LoopId load(const Row *r, uint32_t buffer) { return tg_loop_load(r->k, buffer, r->base, 1); }
 static void store(const Row *r, uint32_t buffer, LoopId value) { tg_loop_store(r->k, buffer, r->base, 1, value); }
 
-/* Zeros from what the query sees to the tile's end, and the end of the kernel. */
+/* Zeros from what the query sees to its block's end, and the end of the kernel. */
 static LoopKernel *finish(const Row *r, uint32_t buffer) {
     (void)tg_loop_for(r->k, MODE_VECTOR, r->seen, r->end, r->positions);
     store(r, buffer, tg_loop_number(r->k, DT_F32, 0));
@@ -45,35 +44,35 @@ static LoopKernel *finish(const Row *r, uint32_t buffer) {
 
 LoopKernel *tg_attention_weights(Arena *arena, const char *name, const PlanAttention *a, double scale) {
     LoopKernel *k = tg_loop_kernel(arena, name);
-    uint32_t tile = tg_loop_buffer(k, ROLE_OUT, DT_F32, TG_ATTENTION_BLOCK * a->positions);
+    uint32_t scores = tg_loop_buffer(k, ROLE_OUT, DT_F32, a->queries * a->positions);
     Row r = begin(k, a, scale);
     over_seen(&r);
-    LoopId most = tg_loop_op(k, LOOP_reduce_max, scalar_mul(k, DT_F32, load(&r, tile), r.scale), 0, 0);
+    LoopId most = tg_loop_op(k, LOOP_reduce_max, scalar_mul(k, DT_F32, load(&r, scores), r.scale), 0, 0);
     tg_loop_end(k);
     over_seen(&r);
-    LoopId score = scalar_mul(k, DT_F32, load(&r, tile), r.scale);
+    LoopId score = scalar_mul(k, DT_F32, load(&r, scores), r.scale);
     LoopId exp = scalar_exp(k, DT_F32, scalar_sub(k, DT_F32, score, most));
-    store(&r, tile, exp);
+    store(&r, scores, exp);
     LoopId sum = tg_loop_op(k, LOOP_reduce_sum, exp, 0, 0);
     tg_loop_end(k);
     LoopId share = scalar_div(k, DT_F32, tg_loop_number(k, DT_F32, 1), sum);
     over_seen(&r);
-    store(&r, tile, scalar_mul(k, DT_F32, load(&r, tile), share));
+    store(&r, scores, scalar_mul(k, DT_F32, load(&r, scores), share));
     tg_loop_end(k);
-    return finish(&r, tile);
+    return finish(&r, scores);
 }
 
 LoopKernel *tg_attention_score_gradient(Arena *arena, const char *name, const PlanAttention *a, double scale) {
     LoopKernel *k = tg_loop_kernel(arena, name);
-    uint32_t weights = tg_loop_buffer(k, ROLE_IN, DT_F32, TG_ATTENTION_BLOCK * a->positions);
-    uint32_t tile = tg_loop_buffer(k, ROLE_OUT, DT_F32, TG_ATTENTION_BLOCK * a->positions);
+    uint32_t weights = tg_loop_buffer(k, ROLE_IN, DT_F32, a->queries * a->positions);
+    uint32_t scores = tg_loop_buffer(k, ROLE_OUT, DT_F32, a->queries * a->positions);
     Row r = begin(k, a, scale);
     over_seen(&r);
-    LoopId sum = tg_loop_op(k, LOOP_reduce_sum, scalar_mul(k, DT_F32, load(&r, weights), load(&r, tile)), 0, 0);
+    LoopId sum = tg_loop_op(k, LOOP_reduce_sum, scalar_mul(k, DT_F32, load(&r, weights), load(&r, scores)), 0, 0);
     tg_loop_end(k);
     over_seen(&r);
-    LoopId beyond = scalar_sub(k, DT_F32, load(&r, tile), sum);
-    store(&r, tile, scalar_mul(k, DT_F32, scalar_mul(k, DT_F32, load(&r, weights), beyond), r.scale));
+    LoopId beyond = scalar_sub(k, DT_F32, load(&r, scores), sum);
+    store(&r, scores, scalar_mul(k, DT_F32, scalar_mul(k, DT_F32, load(&r, weights), beyond), r.scale));
     tg_loop_end(k);
-    return finish(&r, tile);
+    return finish(&r, scores);
 }

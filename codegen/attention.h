@@ -1,5 +1,5 @@
-/* The kernels of an attention by blocks (PlanAttention): the arithmetic of passes/attention.c, on a tile that a thread keeps. A
-   kernel's tiles are queries; its buffers are a tile of TG_ATTENTION_BLOCK rows of `positions`. */
+/* The kernels of an attention by blocks (PlanAttention): the arithmetic of passes/attention.c, for [queries][positions]
+   scores. A kernel's tiles are queries; the device has but the rows of one block and runs no others. */
 #ifndef TG_CODEGEN_ATTENTION_H
 #define TG_CODEGEN_ATTENTION_H
 

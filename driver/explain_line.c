@@ -221,6 +221,8 @@ static bool same_lines(const PlanStep *a, const PlanStep *b) {
 static bool are_alike(const TgPlan *plan, const PlanStep *a, const PlanStep *b) {
     if (a->kind != b->kind || !same_lines(a, b))
         return false;
+    if (a->kind == STEP_ATTENTION)
+        return plan->attentions[a->index].backward == plan->attentions[b->index].backward && a->flops == b->flops;
     if (a->kind != STEP_DOT)
         return a->kind == STEP_COPY || a->index == b->index;
     const PlanDot *x = &plan->dots[a->index], *y = &plan->dots[b->index];
@@ -266,6 +268,11 @@ static const char *operation(const Explain *e, const PlanStep *step) {
         return "";
     if (step->kind == STEP_KERNEL)
         return tg_arena_printf(e->p->arena, "k%u %s", step->index, step->label);
+    if (step->kind == STEP_ATTENTION) {
+        const PlanAttention *a = &e->p->lowered.plan->attentions[step->index];
+        return tg_arena_printf(e->p->arena, "%lld x [%lld,%lld] by blocks", (long long)(a->keys * a->heads), (long long)a->queries,
+                               (long long)a->positions);
+    }
     const PlanDot *dot = &e->p->lowered.plan->dots[step->index];
     const char *groups = dot->groups > 1 ? tg_arena_printf(e->p->arena, "%lld x ", (long long)dot->groups) : "";
     return tg_arena_printf(e->p->arena, "%s[%lld,%lld]@[%lld,%lld]", groups, (long long)dot->m, (long long)dot->k,

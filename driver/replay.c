@@ -121,6 +121,8 @@ static uint32_t first_output(const Replay *r, const PlanStep *step) {
     const TgPlan *plan = r->unfused.plan;
     if (step->kind == STEP_DOT)
         return 2 + plan->dots[step->index].bias;
+    if (step->kind == STEP_ATTENTION)
+        return plan->attentions[step->index].backward ? 4 : 3;
     if (step->kind == STEP_COPY)
         return 1;
     uint32_t inputs = 0;

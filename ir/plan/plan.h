@@ -107,8 +107,8 @@ typedef struct PlanDot {
    no query of a block sees is left out.
    Forward: operands q, k, v, out. Backward: q, k, v, the gradient of out, then those of dq, dk and dv that are wanted. A block
    of queries is computed again from q and k; dk and dv add blocks in ascending order, heads one after another.
-   `weights` (kernel, tiles are queries): scores of a block, in place, to softmax weights. `score_gradient`: weights and the
-   gradient of weights to that of scores, in the place of the second. */
+   `weights` (kernel, tiles are queries, over [queries][positions]): scores, in place, to softmax weights. `score_gradient`: weights
+   and the gradient of weights to that of scores, in the place of the second. */
 typedef struct PlanAttention {
     int64_t keys, heads, queries, positions, depth, value_depth;
     bool causal, backward, dq, dk, dv;

@@ -25,7 +25,7 @@ typedef struct AttentionRun {
     float *out, *dq, *dk, *dv;
 } AttentionRun;
 
-/* Elements of each tile; of a block in what belongs to queries. */
+/* Elements of each tile. */
 static int64_t tile_elements(const PlanAttention *a) { return TG_ATTENTION_BLOCK * a->positions; }
 
 static DnnShape product_shape(const PlanAttention *a, Product product, int64_t rows, int64_t columns) {
@@ -83,12 +83,18 @@ static void multiply(const AttentionRun *run, int thread, Product product, int64
     device->dnn->run(device->calls.at[run->attention->calls[block][product]].call, thread, &task);
 }
 
+/* Where the scores of all queries would begin, those of a block lying at `block`. */
+static void *before(float *block, int64_t elements) {
+    return (void *)((uintptr_t)block - (uintptr_t)elements * sizeof(float));
+}
+
 static void rows_of_block(const AttentionRun *run, TgKernel *kernel, int64_t block, float *first, float *second) {
     if (run->dots_only)
         return;
+    const PlanAttention *a = &run->attention->sizes;
     int64_t begin = block * TG_ATTENTION_BLOCK;
-    void *const buffers[] = {first, second};
-    kernel(buffers, run->scalars, begin, begin + tg_attention_rows(&run->attention->sizes, block));
+    void *const buffers[] = {before(first, begin * a->positions), before(second, begin * a->positions)};
+    kernel(buffers, run->scalars, begin, begin + tg_attention_rows(a, block));
 }
 
 static float *scratch_of(const AttentionRun *run, int thread) {
