@@ -28,7 +28,9 @@ void tg_copy_run(Copy *copy) {
     const Func *from = copy->from;
     tg_copy_mark(copy);
     Vec(NodeId) operands = {0};
-    for (NodeId id = 1; id < from->nodes.count; id++) {
+    uint32_t count = copy->order ? copy->ordered : from->nodes.count - 1;
+    for (uint32_t at = 0; at < count; at++) {
+        NodeId id = copy->order ? copy->order[at] : at + 1;
         if (!copy->needed[id] || copy->map[id] != 0)
             continue;
         const Node *node = tg_node(from, id);

@@ -13,6 +13,8 @@ struct Copy {
     const Func *from;
     NodeId *map;
     bool *needed;
+    const NodeId *order; /* NULL: as in `from`; else `ordered` nodes, all that are needed, each after its operands */
+    uint32_t ordered;
     NodeId (*replace)(void *context, const Copy *copy, NodeId id, const NodeId *operands); /* 0: a plain copy; may be NULL */
     void *context;
 };
@@ -22,7 +24,7 @@ Copy tg_copy(Arena *arena, Builder *b, const Graph *graph, const Func *from);
 void tg_copy_need(Copy *copy, NodeId id);
 /* Asks for all that the nodes asked for depend on. */
 void tg_copy_mark(Copy *copy);
-/* The same, and copies it in order. */
+/* The same, and copies it in order. `replace` may set the map of nodes that come later. */
 void tg_copy_run(Copy *copy);
 /* The same results over the copies; asks for nothing: run before. */
 void tg_copy_results(Copy *copy);

@@ -5,13 +5,14 @@
    gradients. A second simplify cleans what the gradient rules left (transposed results, double casts). batch cuts the joint
    graph into the step's functions: it must see forward and backward together, to know which sums must be known before which
    rows. attention stays one node until then, so that its
-   gradients share what they have in common in one function; clean simplifies it and drops what no function needs after the cut. layout makes operands of dots regular while a
+   gradients share what they have in common in one function; merge follows, which puts the dots of a loop's steps together: it must see a function's dots of both directions. clean simplifies what
+   both left and drops what no function needs after the cut. layout makes operands of dots regular while a
    transpose is still a node that fusion can place. fuse is last: a kernel never crosses a function. */
 #include "passes/passes.h"
 
 #include <string.h>
 
-static const char *const order[] = {"simplify", "autodiff", "optimizer", "simplify", "batch", "attention", "clean", "layout", "fuse"};
+static const char *const order[] = {"simplify", "autodiff", "optimizer", "simplify", "batch", "attention", "merge", "clean", "layout", "fuse"};
 
 enum { ORDER = sizeof order / sizeof *order };
 

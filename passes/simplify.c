@@ -1,7 +1,8 @@
 /* simplify: rewrites that keep every value's bits, and no node that no result needs. clean: the same at graph@step.
 
    dot(transpose(x), y)       -> dot(x, y) over the axes of x, where the free axes keep their order
-   transpose(dot(x, y))       -> dot(y, x), where the transpose only swaps the free axes of x with those of y */
+   transpose(dot(x, y))       -> dot(y, x), where the transpose only swaps the free axes of x with those of y
+   concat(slice(x) ...)       -> x or one slice of it, where the slices lie one behind the other along the concatenated axis */
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -87,10 +88,47 @@ static NodeId transpose_of_dot(PassContext *context, Builder *b, const Node *nod
     return tg_build(b, OP_dot, &attr, (NodeId[]){y, x}, 2, node->type);
 }
 
+/* `node` is a slice of axis `axis` alone, without gaps. */
+static bool cuts_axis(const Builder *b, const Node *node, int64_t axis) {
+    if (node->op != OP_slice)
+        return false;
+    const Type *from = tg_node_type(b->graph, b->func, tg_operand(b->func, node, 0));
+    for (int64_t i = 0; i < from->rank; i++) {
+        const Ints *list = node->attr->list;
+        if (list[2].at[i] != 1 || (i != axis && (list[0].at[i] != 0 || list[1].at[i] != from->dims[i].size)))
+            return false;
+    }
+    return true;
+}
+
+static NodeId concat_of_slices(PassContext *context, Builder *b, const Node *node, const NodeId *operands) {
+    int64_t axis = node->attr->list[0].at[0];
+    const Node *first = tg_node(b->func, operands[0]);
+    if (!cuts_axis(b, first, axis))
+        return 0;
+    NodeId whole = tg_operand(b->func, first, 0);
+    int64_t end = first->attr->list[0].at[axis];
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        const Node *piece = tg_node(b->func, operands[i]);
+        if (!cuts_axis(b, piece, axis) || tg_operand(b->func, piece, 0) != whole || piece->attr->list[0].at[axis] != end)
+            return 0;
+        end = piece->attr->list[1].at[axis];
+    }
+    if (!tg_rewrite(context, "concat_of_slices", node->locs))
+        return 0;
+    Attr attr = *first->attr;
+    int64_t limit[TG_MAX_RANK];
+    for (uint32_t i = 0; i < attr.list[1].count; i++)
+        limit[i] = i == axis ? end : attr.list[1].at[i];
+    attr.list[1].at = limit;
+    return tg_build(b, OP_slice, &attr, &whole, 1, 0); /* all of it: `whole` */
+}
+
 static Rewrite *rule_of(uint16_t op) {
     switch (op) {
     case OP_dot: return dot_of_transpose;
     case OP_transpose: return transpose_of_dot;
+    case OP_concat: return concat_of_slices;
     default: return NULL;
     }
 }
