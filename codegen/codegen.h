@@ -10,9 +10,10 @@
 /* What loops are made for. It chooses the order in which memory is read, never a bit: both targets take loops of either. */
 typedef enum LoopTarget { LOOPS_CPU, LOOPS_CUDA } LoopTarget;
 
-/* One kernel body as loops, for `capacity` records in place of B. Buffers: the body's args, then its values. (lower.c) */
+/* One kernel body as loops, for `capacity` records in place of B. Buffers: the body's args, then its values. `in_place`: the table
+   that its scatter_add adds to lies where the result is written. (lower.c) */
 TG_CHECKED Status tg_lower_kernel(Arena *arena, Diags *diags, const Graph *graph, const Func *kernel, int64_t capacity,
-                                  LoopTarget target, const char *name, LoopKernel **out);
+                                  LoopTarget target, bool in_place, const char *name, LoopKernel **out);
 
 /* What the plan's kernels are, in the order of PlanStep.index. */
 typedef struct Lowered {

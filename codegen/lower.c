@@ -344,13 +344,14 @@ static void lower_nests(Lower *l, const Nests *nests) {
 }
 
 Status tg_lower_kernel(Arena *arena, Diags *diags, const Graph *graph, const Func *kernel, int64_t capacity,
-                       LoopTarget target, const char *name, LoopKernel **out) {
+                       LoopTarget target, bool in_place, const char *name, LoopKernel **out) {
     Lower l = {.arena = arena,
                .diags = diags,
                .graph = graph,
                .func = kernel,
                .capacity = capacity,
                .target = target,
+               .in_place = in_place,
                .k = tg_loop_kernel(arena, name),
                .entry_map = tg_map(arena)};
     tg_push(arena, &l.vars, (Var){0});

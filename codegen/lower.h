@@ -68,6 +68,7 @@ typedef struct Lower {
     const Func *func;
     int64_t capacity;
     LoopTarget target;
+    bool in_place; /* see tg_lower_kernel */
     LoopKernel *k;
     uint32_t *arg_buffer; /* by argument */
     int *level;           /* by node: reductions on the longest path to it */

@@ -44,7 +44,7 @@ void tg_lower_scan_size(Lower *l, Nest *nest) {
     nest->block = across < BLOCK ? across : BLOCK;
     int64_t each = nest->block ? (across + nest->block - 1) / nest->block : 0;
     nest->units = across == s.inner && (s.inner > 1 || nest->kind == NEST_SCATTER) ? s.outer * each : each;
-    nest->work = nest->block * s.length;
+    nest->work = l->in_place ? 0 : nest->block * s.length;
     if (nest->kind == NEST_SCATTER)
         nest->work += extent_of(l, tg_operand(l->func, s.node, 1)) / (s.outer ? s.outer : 1);
     mask_padding(nest);
@@ -103,9 +103,11 @@ void tg_lower_cumsum(Lower *l, const Nest *nest) {
     close_columns(&s);
 }
 
-/* Clears the block's part of the table. */
-static void clear_table(Scan *s, const Index *outer) {
+/* Fills the block's part of the table: with what is added to, or with zeros. */
+static void begin_table(Scan *s, const Index *outer) {
     Lower *l = s->l;
+    if (l->in_place)
+        return;
     uint32_t along = tg_lower_var(l, s->length, l->depth + 1);
     Index at = {0}, step = tg_index_var(l, along), column = tg_index_var(l, s->column);
     tg_index_add(l, &at, outer, s->length * s->inner);
@@ -113,8 +115,12 @@ static void clear_table(Scan *s, const Index *outer) {
     tg_index_add(l, &at, &column, 1);
     tg_lower_open(l, MODE_PARALLEL, along, loop_int(l, 0), loop_int(l, s->length), s->length);
     int64_t stride;
-    LoopId address = tg_index_address(l, &at, &stride);
-    tg_loop_store(l->k, s->output->buffer, address, stride, tg_loop_number(l->k, s->output->type->dtype, 0));
+    LoopId address = tg_index_address(l, &at, &stride), value;
+    if (s->node->operand_count == 3)
+        value = tg_lower_value(l, tg_operand(l->func, s->node, 2), tg_index_unflatten(l, &at, s->output->type));
+    else
+        value = tg_loop_number(l->k, s->output->type->dtype, 0);
+    tg_loop_store(l->k, s->output->buffer, address, stride, value);
     tg_lower_close(l, along);
 }
 
@@ -123,7 +129,7 @@ void tg_lower_scatter(Lower *l, const Nest *nest) {
     Scan s = scan_of(l, nest);
     LoopId first;
     Index outer = open_columns(&s, s.inner, &first), column = tg_index_var(l, s.column);
-    clear_table(&s, &outer);
+    begin_table(&s, &outer);
 
     NodeId indices = tg_operand(l->func, s.node, 0), updates = tg_operand(l->func, s.node, 1);
     const Type *index_type = tg_node_type(l->graph, l->func, indices);

@@ -20,6 +20,7 @@ typedef struct FuncPlan {
     NodeId (*gradients)[3]; /* per such first one: dq, dk, dv, or 0 */
     NodeId *written_as;    /* per dot: the transpose in whose order it writes, or 0 */
     uint32_t *made_at;     /* per node that a step writes: the step that will */
+    uint32_t *readers;     /* per node that a step writes: steps and results that read it */
     uint32_t *last_read;   /* per persistent buffer: the last step that reads its old value */
     int64_t *target;       /* per node that a step writes: 1 + buffer to write to, or 0 */
 } FuncPlan;
@@ -75,11 +76,15 @@ static void number_steps(FuncPlan *f) {
             f->gradients[f->attention[id]][node->op - OP_attention_dq] = id;
         f->made_at[id] = f->attention[id] == id ? ++step : f->made_at[f->attention[id]];
         for (uint32_t i = 0; i < node->operand_count; i++) {
-            const Node *read = node_at(f, base_of(f, tg_operand(f->func, node, i)));
+            NodeId base = base_of(f, tg_operand(f->func, node, i));
+            const Node *read = node_at(f, base);
+            f->readers[base]++;
             if (read->op == OP_load)
                 f->last_read[read->attr->ref] = f->made_at[id];
         }
     }
+    for (uint32_t i = 0; i < f->func->results.count; i++)
+        f->readers[base_of(f, f->func->results.at[i].node)]++;
 }
 
 /* May `output` of a kernel be written over the input `arg`? When every value made of it is pointwise in its shape, and it reaches
@@ -128,6 +133,31 @@ static bool may_store(const FuncPlan *f, NodeId id, uint32_t buffer) {
             return false;
     }
     return true;
+}
+
+/* The table that a step makes for `call` alone to add rows to: the call's result may be written over it. 0: there is none. */
+static NodeId table_for(const FuncPlan *f, NodeId call) {
+    const Func *kernel = f->p->graph->funcs.at[node_at(f, call)->attr->ref];
+    const Node *scatter = kernel->results.count == 1 ? tg_node(kernel, kernel->results.at[0].node) : NULL;
+    if (scatter == NULL || scatter->op != OP_scatter_add || scatter->operand_count != 3)
+        return 0;
+    const Node *arg = tg_node(kernel, tg_operand(kernel, scatter, 2));
+    if (arg->op != OP_arg)
+        return 0;
+    NodeId table = base_of(f, tg_operand(f->func, node_at(f, call), (uint32_t)arg->attr->list[0].at[0]));
+    return is_made_here(f, table) && f->readers[table] == 1 ? table : 0;
+}
+
+/* Tables are made where the rows that are added to them are wanted. */
+static void place_tables(FuncPlan *f) {
+    for (NodeId id = f->func->nodes.count - 1; id > 0; id--) {
+        if (node_at(f, id)->op != OP_result || f->target[id] == 0)
+            continue;
+        NodeId table = table_for(f, tg_operand(f->func, node_at(f, id), 0));
+        uint32_t buffer = (uint32_t)(f->target[id] - 1);
+        if (table && (buffer >= f->p->graph->buffers.count || may_store(f, table, buffer)))
+            f->target[table] = f->target[id];
+    }
 }
 
 static const Type *type_of(const FuncPlan *f, NodeId id) { return tg_node_type(f->p->graph, f->func, id); }
@@ -247,15 +277,15 @@ static uint32_t streamed_results(const FuncPlan *f, const PlanStep *step, uint32
     return streamed;
 }
 
-/* Loops of the kernel for this capacity, made once for each choice of streamed results. */
-static Status loops_of(FuncPlan *f, uint32_t kernel, uint32_t streamed, uint32_t *index) {
+/* Loops of the kernel for this capacity, made once for each choice of streamed results, and of a table in its place. */
+static Status loops_of(FuncPlan *f, uint32_t kernel, uint32_t streamed, bool in_place, uint32_t *index) {
     const Func *body = f->p->graph->funcs.at[kernel];
-    int64_t key[] = {kernel, has_batch(f->p->graph, body) ? f->capacity : 0, streamed};
+    int64_t key[] = {kernel, has_batch(f->p->graph, body) ? f->capacity : 0, streamed, in_place};
     uint64_t *known = tg_map_put(&f->p->kernels, key, sizeof key, NULL);
     if (*known == 0) {
         const char *name = tg_arena_printf(f->p->arena, "k%u", f->p->out->kernels.count);
         LoopKernel *loops;
-        TG_TRY(tg_lower_kernel(f->p->arena, f->p->diags, f->p->graph, body, f->capacity, f->p->out->target, name, &loops));
+        TG_TRY(tg_lower_kernel(f->p->arena, f->p->diags, f->p->graph, body, f->capacity, f->p->out->target, in_place, name, &loops));
         for (uint32_t i = 0; i < body->results.count && i < MOST_STREAMED; i++)
             loops->buffers.at[body->args.count + i].streamed = streamed >> i & 1;
         tg_push(f->p->arena, &f->p->out->kernels, loops);
@@ -283,6 +313,13 @@ static double unread_bytes(const FuncPlan *f, const Func *kernel, uint32_t input
     return bytes > read ? bytes - read : 0;
 }
 
+/* Of the rows that a kernel's scatter_add adds. */
+static double added_bytes(const FuncPlan *f, const Func *kernel) {
+    const Node *scatter = tg_node(kernel, kernel->results.at[0].node);
+    const Type *rows = tg_node_type(f->p->graph, kernel, tg_operand(kernel, scatter, 1));
+    return (double)tg_type_count(rows, f->capacity) * tg_dtype(rows->dtype)->bytes;
+}
+
 static Status plan_call(FuncPlan *f, NodeId id) {
     const Node *call = node_at(f, id);
     const Func *kernel = f->p->graph->funcs.at[call->attr->ref];
@@ -293,16 +330,23 @@ static Status plan_call(FuncPlan *f, NodeId id) {
         push_operand(f, &step, read_operand(f, tg_operand(f->func, call, i)));
         step.bytes -= unread_bytes(f, kernel, i, step.bytes - before);
     }
+    NodeId table = table_for(f, id);
     /* Results follow their call; one that nothing reads is written all the same. */
     uint32_t written = 0;
+    bool in_place = false;
     for (NodeId r = id + 1; r < f->func->nodes.count && written < kernel->results.count; r++) {
         const Node *result = node_at(f, r);
         if (result->op == OP_result && tg_operand(f->func, result, 0) == id) {
-            push_operand(f, &step, written_operand(f, r));
+            in_place = table && f->target[r] == f->target[table];
+            if (in_place)
+                f->where[r] = f->where[table];
+            push_operand(f, &step, in_place ? f->where[r] : written_operand(f, r));
             written++;
         }
     }
-    TG_TRY(loops_of(f, call->attr->ref, streamed_results(f, &step, call->operand_count), &step.index));
+    if (in_place) /* of the table only rows are read and written */
+        step.bytes += 2 * (added_bytes(f, kernel) - (double)f->p->buffers.at[f->where[table].buffer].buffer.bytes);
+    TG_TRY(loops_of(f, call->attr->ref, streamed_results(f, &step, call->operand_count), in_place, &step.index));
     step.tiles = f->p->out->kernels.at[step.index]->tiles;
     for (NodeId k = 1; k < kernel->nodes.count; k++)
         step.flops += tg_node_flops(f->p->graph, kernel, k, f->capacity);
@@ -497,6 +541,7 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
     f.written_as = TG_ALLOC(p->arena, NodeId, count);
     f.made_at = TG_ALLOC(p->arena, uint32_t, count);
     f.target = TG_ALLOC(p->arena, int64_t, count);
+    f.readers = TG_ALLOC(p->arena, uint32_t, count);
     f.last_read = TG_ALLOC(p->arena, uint32_t, p->graph->buffers.count + 1);
     PlanFunc plan = {.kind = kind, .name = func->name, .capacity = capacity, .step_first = p->steps.count,
                      .input_first = p->inputs.count, .input_count = func->args.count, .result_first = p->results.count};
@@ -512,6 +557,7 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
     }
     Lates late = {0};
     plan_results(&f, &late);
+    place_tables(&f);
     for (NodeId id = 1; id < count; id++) {
         const Node *node = tg_node(func, id);
         if (node->op == OP_call)

@@ -299,9 +299,9 @@ static void axes_dot(Rule *r) {
 
 /* ---- tables ---- */
 
-/* `table` and `rows` are values; the table's dimension `along` is whole, in its place rows have those of the indices.
- */
-static void table_axes(Rule *r, uint32_t table, uint32_t indices, uint32_t rows, AxisRole index_role) {
+/* `table` and `rows` are values; the table's dimension `along` is whole, in its place rows have those of the indices. `same` lies as
+   the table; 0: there is none. */
+static void table_axes(Rule *r, uint32_t table, uint32_t indices, uint32_t rows, uint32_t same, AxisRole index_role) {
     const Type *types[3];
     for (uint32_t v = 0; v < 3; v++)
         types[v] = v == 0 ? r->result : operand_type(r, v - 1);
@@ -309,7 +309,10 @@ static void table_axes(Rule *r, uint32_t table, uint32_t indices, uint32_t rows,
     int at = 0;
     for (int d = 0; d < types[table]->rank; d++) {
         if (d == along) {
-            add_whole(r, table, d, types[table]->dims[d]);
+            uint8_t whole = new_axis(r, types[table]->dims[d], AXIS_WHOLE);
+            add_part(r, table, d, (Part){.kind = PART_WHOLE, .axis = whole, .stride = 1});
+            if (same)
+                add_part(r, same, d, (Part){.kind = PART_WHOLE, .axis = whole, .stride = 1});
             for (int i = 0; i < types[indices]->rank; i++) {
                 uint8_t axis = new_axis(r, types[indices]->dims[i], index_role);
                 add_axis(r, indices, i, axis);
@@ -320,12 +323,14 @@ static void table_axes(Rule *r, uint32_t table, uint32_t indices, uint32_t rows,
         uint8_t axis = new_axis(r, types[table]->dims[d], AXIS_FREE);
         add_axis(r, table, d, axis);
         add_axis(r, rows, at++, axis);
+        if (same)
+            add_axis(r, same, d, axis);
     }
 }
 
-static void axes_take(Rule *r) { table_axes(r, 1, 2, 0, AXIS_FREE); }
+static void axes_take(Rule *r) { table_axes(r, 1, 2, 0, 0, AXIS_FREE); }
 
-static void axes_scatter(Rule *r) { table_axes(r, 0, 1, 2, AXIS_REDUCED); }
+static void axes_scatter(Rule *r) { table_axes(r, 0, 1, 2, r->node->operand_count == 3 ? 3 : 0, AXIS_REDUCED); }
 
 /* ---- attention ---- */
 

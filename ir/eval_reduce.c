@@ -97,6 +97,8 @@ Status eval_take(EvalCall *call) {
 
 /* Rows outside of the table are dropped. */
 Status eval_scatter_add(EvalCall *call) {
+    for (int64_t i = 0; call->node->operand_count == 3 && i < call->result->count; i++)
+        call->result->at[i] = call->operands[2].at[i];
     Extents extents = eval_extents(call, call->node->type);
     Around table = eval_around(&extents, eval_int(call, 0, 0));
     const Tensor *indices = &call->operands[0];

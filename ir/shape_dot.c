@@ -121,6 +121,8 @@ bool shape_scatter_add(Shape *s) {
         !taken(s, s->wanted, axis, s->types[0], &rows))
         return false;
     s->result = *s->wanted;
+    if (s->count == 3 && (s->types[2]->dtype != s->result.dtype || !tg_shape_equal(s->types[2], &s->result)))
+        return shape_fail(s, "it adds to %s, not to %s", shape_show(s, s->wanted), shape_show(s, s->types[2]));
     if (rows.dtype == s->types[1]->dtype && tg_shape_equal(&rows, s->types[1]))
         return shape_is_kind(s, rows.dtype != DT_BOOL, "numbers");
     return shape_fail(s, "rows of %s at %s are %s, not %s", shape_show(s, s->wanted), shape_show(s, s->types[0]),

@@ -7,7 +7,7 @@ typedef enum Scaling {
     SCALING_all,     /* all operands or none, and the result with them */
     SCALING_product, /* one operand at most (a dot's bias with it) */
     SCALING_first,   /* the first may be */
-    SCALING_second,
+    SCALING_second,  /* the second may be, and the third with it */
     SCALING_branches, /* select: both values or none */
     SCALING_fourth,   /* the cotangent of attention's gradients */
     SCALING_drop,     /* any; the result is not */
@@ -70,7 +70,7 @@ static bool scaling_fits(const Shape *s, uint32_t mask, bool *result) {
     case SCALING_first:
         return (mask & ~1u) == 0;
     case SCALING_second:
-        return (mask & ~2u) == 0;
+        return s->count == 3 ? mask == 0 || mask == 6 : (mask & ~2u) == 0;
     case SCALING_branches:
         return mask == 0 || mask == 6;
     case SCALING_fourth:

@@ -10,8 +10,8 @@
                     They must not depend on parameters: otherwise a micro-batch would need its successors' ([batch-coupled])
 
    Sums of floats for fields are taken in f64, the others in their own type. With several micro-batches a sum is accumulated per lane; the
-   lanes are combined in a binary tree where the sum is read. With fewer micro-batches than lanes every batch sum inside a
-   micro-batch is split (split.c) so that the same tree results. */
+   lanes are combined in a binary tree where the sum is read. A scatter_add that adds to a batch sum is one sum with it. With fewer
+   micro-batches than lanes every batch sum inside a micro-batch is split (split.c) so that the same tree results. */
 #include "passes/hoist.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -44,6 +44,17 @@ static bool has_batch(const Graph *graph, const Func *func, NodeId id) {
     return tg_type_batch_axis(tg_node_type(graph, func, id)) >= 0;
 }
 
+/* A scatter of rows to a table without B that is there before. */
+static bool scatters_to(const Cut *c, const Node *node) {
+    return node->op == OP_scatter_add && node->operand_count == 3 && !c->rows[tg_operand(c->from, node, 2)] &&
+           (c->rows[tg_operand(c->from, node, 0)] || c->rows[tg_operand(c->from, node, 1)]);
+}
+
+/* Operand `i` is a batch sum to which `node`, a batch sum too, adds its own. */
+static bool adds_to(const Cut *c, const Node *node, uint32_t i) {
+    return i == 2 && scatters_to(c, node) && c->sum[tg_operand(c->from, node, i)];
+}
+
 static void classify(Cut *c) {
     const Func *from = c->from;
     for (NodeId id = 1; id < from->nodes.count; id++) {
@@ -57,7 +68,7 @@ static void classify(Cut *c) {
             NodeId operand = tg_operand(from, node, i);
             c->sum[id] |= !c->rows[id] && c->rows[operand];
             c->trained[id] |= c->trained[operand];
-            uint32_t below = c->level[operand] + c->sum[operand];
+            uint32_t below = c->level[operand] + (c->sum[operand] && !adds_to(c, node, i));
             c->level[id] = below > c->level[id] ? below : c->level[id];
         }
     }
@@ -73,7 +84,7 @@ static void find_couplings(Cut *c) {
         if (!c->rows[id] && !c->sum[id] && !feeds[id])
             continue;
         for (uint32_t i = 0; i < node->operand_count; i++)
-            if (!c->rows[tg_operand(from, node, i)])
+            if (!c->rows[tg_operand(from, node, i)] && !adds_to(c, node, i))
                 feeds[tg_operand(from, node, i)] = true;
     }
 }
@@ -376,7 +387,7 @@ static Status cut_tail(Cut *c, const Func *update, const uint32_t *update_hoiste
     return tg_builder_status(&b, c->context->diags);
 }
 
-static Cut begin_cut(PassContext *context, Hoist *hoist, const Graph *in, Graph *out, const Func *from) {
+static Cut cut_of(PassContext *context, Hoist *hoist, const Graph *in, Graph *out, const Func *from) {
     uint32_t count = from->nodes.count;
     Arena *arena = context->arena;
     Cut c = {.context = context, .in = in, .out = out, .from = from, .prefix = "", .lanes = 1, .split = 1};
@@ -393,6 +404,37 @@ static Cut begin_cut(PassContext *context, Hoist *hoist, const Graph *in, Graph 
     classify(&c);
     find_couplings(&c);
     return c;
+}
+
+/* What is no batch sum is there once, however many micro-batches add to it, as is one that rows depend on; and lanes combine every sum by
+   itself. */
+static bool stands_apart(const Cut *c, const Node *node) {
+    if (!scatters_to(c, node))
+        return false;
+    NodeId table = tg_operand(c->from, node, 2);
+    return c->in->training.lanes > 1 || !c->sum[table] || c->couples[table];
+}
+
+static NodeId replace_apart(void *context, const Copy *copy, NodeId id, const NodeId *operands) {
+    const Cut *c = context;
+    const Node *node = tg_node(c->from, id);
+    if (!stands_apart(c, node))
+        return 0;
+    NodeId rows = tg_build(copy->b, OP_scatter_add, node->attr, operands, 2, node->type);
+    return tg_binary(copy->b, OP_add, operands[2], rows);
+}
+
+static Status begin_cut(PassContext *context, Hoist *hoist, const Graph *in, Graph *out, const Func *from, Cut *c) {
+    *c = cut_of(context, hoist, in, out, from);
+    bool any = false;
+    for (NodeId id = 1; id < from->nodes.count; id++)
+        any |= stands_apart(c, tg_node(from, id));
+    if (!any)
+        return TG_OK;
+    Graph *apart = tg_graph_like(context->arena, in, in->level);
+    TG_TRY(tg_copy_replacing(context, in, from, apart, replace_apart, c));
+    *c = cut_of(context, hoist, apart, out, apart->funcs.at[0]);
+    return TG_OK;
 }
 
 /* Micro-batches and lanes of a training step. */
@@ -418,7 +460,8 @@ static Status cut_training(PassContext *context, Hoist *hoist, const Graph *in, 
         tg_error(context->diags, (Loc){0}, "there is an objective, but no update that would follow it");
         return TG_MODEL;
     }
-    Cut c = begin_cut(context, hoist, in, out, from);
+    Cut c;
+    TG_TRY(begin_cut(context, hoist, in, out, from, &c));
     TG_TRY(divide_batch(&c));
     assign_buffers(&c, false);
     assign_buffers(&c, true);
@@ -431,7 +474,8 @@ static Status cut_training(PassContext *context, Hoist *hoist, const Graph *in, 
 }
 
 static Status cut_evaluation(PassContext *context, Hoist *hoist, const Graph *in, Graph *out, const Func *from) {
-    Cut c = begin_cut(context, hoist, in, out, from);
+    Cut c;
+    TG_TRY(begin_cut(context, hoist, in, out, from, &c));
     c.prefix = "eval.";
     c.lanes = in->training.lanes;
     assign_buffers(&c, true);

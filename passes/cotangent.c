@@ -1,8 +1,10 @@
 /* The sum of what the readers of a value send back, in the order in which the backward pass meets them, from the last node to
-   the first. Two kinds of parts are put side by side instead of being added:
+   the first. Some parts are put together instead of being added:
    - the gradients of slices that together are the whole value: they are concatenated;
    - products summed over B, as the steps of a loop give for a weight that all of them share: one product whose sum goes over
-     the steps too.
+     the steps too;
+   - the rows that readers of a table send back, and what else the whole table gets (a head that is the embedding's own weight): the
+     rows are added to that, where they belong, and no table of zeros is filled and read again.
    A loop of n steps then costs n small copies, not n passes over the whole value. */
 #include "passes/cotangent.h"
 
@@ -130,6 +132,53 @@ static void merge_products(const Cotangents *c, Parts *parts) {
     parts->at[place] = tg_dot(c->b, a, b, none, none, both, both, 0);
 }
 
+static bool is_batch_sum(const Cotangents *c, NodeId id) {
+    const Node *node = node_of(c, id);
+    bool sums = false;
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        sums |= tg_type_batch_axis(type_of(c, tg_operand(c->b->func, node, i))) >= 0;
+    return sums && tg_type_batch_axis(type_of(c, id)) < 0;
+}
+
+static bool is_scatter(const Cotangents *c, NodeId id) {
+    return node_of(c, id)->op == OP_scatter_add && node_of(c, id)->operand_count == 2;
+}
+
+/* What scatters may add to: the first batch sum that is none itself, or else the first scatter. What is no batch sum is added once a step
+   and stays apart. `count`: there is nothing. */
+static uint32_t find_base(const Cotangents *c, const Parts *parts) {
+    uint32_t first = parts->count;
+    for (uint32_t i = 0; i < parts->count; i++) {
+        if (!is_batch_sum(c, parts->at[i]))
+            continue;
+        if (!is_scatter(c, parts->at[i]))
+            return i;
+        first = i < first ? i : first;
+    }
+    return first;
+}
+
+static void add_in_place(const Cotangents *c, Parts *parts) {
+    uint32_t base = find_base(c, parts), kept = 0, place = 0;
+    if (base == parts->count)
+        return;
+    NodeId sum = parts->at[base];
+    for (uint32_t i = 0; i < parts->count; i++) {
+        NodeId part = parts->at[i];
+        const Node *node = node_of(c, part);
+        if (i != base && is_scatter(c, part) && is_batch_sum(c, part)) {
+            NodeId operands[3] = {tg_operand(c->b->func, node, 0), tg_operand(c->b->func, node, 1), sum};
+            sum = tg_build(c->b, OP_scatter_add, node->attr, operands, 3, node->type);
+            continue;
+        }
+        if (i == base)
+            place = kept;
+        parts->at[kept++] = part;
+    }
+    parts->at[place] = sum;
+    parts->count = kept;
+}
+
 NodeId tg_cotangent_sum(const Cotangents *c, Parts *parts) {
     if (parts->count == 0)
         return 0;
@@ -137,6 +186,7 @@ NodeId tg_cotangent_sum(const Cotangents *c, Parts *parts) {
     if (whole)
         return whole;
     merge_products(c, parts);
+    add_in_place(c, parts);
     NodeId sum = parts->at[0];
     for (uint32_t i = 1; i < parts->count; i++)
         sum = tg_binary(c->b, OP_add, sum, parts->at[i]);

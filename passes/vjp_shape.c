@@ -176,4 +176,6 @@ void vjp_take(Vjp *v) {
 void vjp_scatter_add(Vjp *v) {
     NodeId operands[2] = {v->cotangent, v->operand[0]};
     v->grad[1] = tg_build(v->b, OP_take, grad_attr(v), operands, 2, 0);
+    if (tg_node(v->b->func, v->node)->operand_count == 3)
+        v->grad[2] = v->cotangent;
 }

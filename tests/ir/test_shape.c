@@ -66,6 +66,7 @@ static const struct {
     {"bf16[2, 3];bf16[3, 5]", "f32[2, 5] = dot %1, %2 contract_a=1 contract_b=0"},
     {"f32[50, 8];i32[B, 4]", "f32[B, 4, 8] = take %1, %2 axis=0"},
     {"i32[B, 4];f32[B, 4, 8]", "f32[50, 8] = scatter_add %1, %2 axis=0"},
+    {"i32[B, 4];f32[B, 4, 8];f32[50, 8]", "f32[50, 8] = scatter_add %1, %2, %3 axis=0"},
     {"f32[B, 4, 7, 8];f32[B, 2, 9, 8];f32[B, 2, 9, 8]", "f32[B, 4, 7, 8] = attention %1, %2, %3 causal=1 scale=0.5"},
     {"scaled f32[2];f32[2]", "scaled f32[2] = mul %1, %2"},
     {"scaled f32[2];scaled f32[2]", "scaled f32[2] = add %1, %2"},

@@ -211,10 +211,13 @@ bool gen_take(Gen *g) {
 
 bool gen_scatter_add(Gen *g) {
     Table t = table_of(g);
-    NodeId x[2] = {gen_operand(g, &t.indices, VALUES_INDEX)};
+    bool adds_to = gen_below(g, 2);
+    NodeId x[3] = {gen_operand(g, &t.indices, VALUES_INDEX)};
     x[1] = gen_operand(g, &t.rows, VALUES_ANY);
+    if (adds_to)
+        x[2] = gen_operand(g, &t.table, VALUES_ANY);
     Attr attr = {.list = {gen_ints(&t.axis, 1)}};
-    return gen_finish(g, &attr, x, 2, &t.table);
+    return gen_finish(g, &attr, x, adds_to ? 3 : 2, &t.table);
 }
 
 bool gen_attention(Gen *g) {
