@@ -88,6 +88,11 @@ static Status run_command(Pipeline *p, Cli *cli, int argc, char **argv) {
     return status == TG_OK && p->diags->errors ? TG_MODEL : status;
 }
 
+static Status no_memory(void) {
+    fputs("tgc: error: no memory left\n", stderr);
+    return TG_MEMORY;
+}
+
 static Status tgc(Arena *arena, int argc, char **argv) {
     if (argc < 2) {
         print_help(arena, COMMAND_COUNT, stderr);
@@ -107,16 +112,15 @@ static Status tgc(Arena *arena, int argc, char **argv) {
     Cli *cli = TG_ALLOC(arena, Cli, 1);
     Pipeline *pipeline = TG_ALLOC(arena, Pipeline, 1);
     *pipeline = (Pipeline){.arena = arena, .diags = diags, .sources = sources, .cli = cli};
-    return run_command(pipeline, cli, argc, argv);
+    Status status = run_command(pipeline, cli, argc, argv);
+    return status == TG_MEMORY && diags->errors == 0 ? no_memory() : status;
 }
 
 int main(int argc, char **argv) {
     Arena arena;
     tg_arena_init(&arena, tg_host());
     (void)tg_json_memory(&arena);
-    Status status = setjmp(arena.guard) ? TG_MEMORY : tgc(&arena, argc, argv);
-    if (status == TG_MEMORY)
-        fputs("tgc: error: no memory left\n", stderr);
+    Status status = setjmp(arena.guard) ? no_memory() : tgc(&arena, argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == TG_OK) {
         fputs("tgc: error: cannot write the output\n", stderr);
         status = TG_IO;
