@@ -247,7 +247,7 @@ static void fold_piece(Columns *c, Group group, int64_t start, int64_t extent, L
         fold_run(c, group, loop_int(l, start), end, extent, out);
         return;
     }
-    if (chunks > UNROLLED_CHUNKS) {
+    if (chunks > UNROLLED_CHUNKS || l->target == LOOPS_CUDA) { /* there a chunk is a thread's */
         scratch_run(c, group, start, extent, out);
         return;
     }
