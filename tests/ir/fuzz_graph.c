@@ -20,16 +20,16 @@ static const char *print(Arena *arena, const Graph *graph) {
 }
 
 static void run_passes(Arena *arena, Diags *diags, const Graph *graph) {
+    PassOptions options = tg_pass_options();
     for (int pass = 0; pass < PASS_COUNT; pass++) {
-        if (tg_pass(pass)->from != graph->level)
+        const PassInfo *info = tg_pass(pass);
+        if (info->from != graph->level)
             continue;
-        PassContext context = {.arena = arena, .diags = diags, .fold = true, .fuse = true};
+        PassContext context = {.arena = arena, .diags = diags};
         Graph *out;
-        Status status = tg_pass(pass)->run(&context, graph, &out);
-        if (status == TG_OK)
-            status = tg_graph_verify(out, diags);
-        bool alone = tg_pass(pass)->effect == EFFECT_KEEPS || tg_pass(pass)->effect == EFFECT_ROUNDS;
-        if (status == TG_INTERNAL && alone && tg_pass(pass)->to == graph->level)
+        Status status = tg_passes_run(&context, &options, info->name, graph, &out);
+        bool alone = info->to == graph->level && (info->effect == EFFECT_KEEPS || info->effect == EFFECT_ROUNDS);
+        if (status == TG_INTERNAL && alone)
             abort();
     }
 }
