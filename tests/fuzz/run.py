@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 TARGETS = {
     "language": ("lower", 2048, ["frontend/std", "frontend/builtins.def", "models"]),
     "graph": ("ir", 4096, ["ir/ops.def", "tests/ir/corpus/graph"]),
-    "plan": ("plan", 16384, []),
+    "plan": ("plan", 4096, []),
     "idx": ("runtime", 1024, []),
     "csv": ("runtime", 1024, ['"NA"', '"nan"', '","', r'"\"\""', r'"\x0d\x0a"', '"1e300"']),
     "npy": ("runtime", 1024, ["\"'descr': '<f4'\"", "\"'fortran_order': True\"", "\"'shape': (2, 3)\""]),
