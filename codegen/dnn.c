@@ -44,15 +44,16 @@ static int64_t tile_of(int64_t wanted, int64_t size) {
 
 /* A task is the least that a core takes: few cores idle where a dot has `TASKS_WANTED` of them, and a call of `LEAST_MFLOP` is worth
    its own cost. Halves stay whole vectors. Across, bits may change with the cut, so it must not depend on the batch: where rows are in
-   m, columns are halved by the size of the other operand alone, and pieces, which other micro-batches have as dots of their own, do
-   not count. */
+   m, columns are halved by the size of the other operand alone, more readily where a record has one row (a step of a loop over time, with
+   few rows in all), and pieces, which other micro-batches have as dots of their own, do not count. */
 enum { TASKS_WANTED = 4, LEAST_TILE = 32, LEAST_HALVED = 1 << 16 };
 static const double LEAST_MFLOP = 1;
 
 static int64_t half(int64_t tile) { return (tile / 2 + LEAST_TILE - 1) / LEAST_TILE * LEAST_TILE; }
 
-static void share_out(DnnChoice *choice, const PlanDot *dot, int64_t k) {
-    if (dot->rows_m && choice->tile_n == dot->n && dot->n >= 8 * LEAST_TILE && dot->n * k >= LEAST_HALVED)
+static void share_out(DnnChoice *choice, const PlanDot *dot, int64_t k, int64_t record_rows) {
+    int64_t least_n = record_rows == 1 ? 4 * LEAST_TILE : 8 * LEAST_TILE;
+    if (dot->rows_m && choice->tile_n == dot->n && dot->n >= least_n && dot->n * k >= LEAST_HALVED)
         choice->tile_n = half(dot->n);
     for (;;) {
         int64_t down = (dot->m + choice->tile_m - 1) / choice->tile_m, across = (dot->n + choice->tile_n - 1) / choice->tile_n;
@@ -65,7 +66,7 @@ static void share_out(DnnChoice *choice, const PlanDot *dot, int64_t k) {
     }
 }
 
-DnnChoice tg_dnn_variant(const PlanDot *dot) {
+DnnChoice tg_dnn_variant(const PlanDot *dot, int64_t record_rows) {
     DnnChoice choice = {DNN_CONVERT, tile_of(0, dot->m), tile_of(0, dot->n)};
     int64_t k = dot->pieces > 1 ? dot->k / dot->pieces : dot->k;
     if (dot->dtype == DT_F64)
@@ -87,7 +88,7 @@ DnnChoice tg_dnn_variant(const PlanDot *dot) {
             choice.variant = gives_f32_only && dot->out_dtype != DT_F32 ? DNN_MATMUL : row->variant;
         choice.tile_m = tile_of(row->tile_m, dot->m);
         choice.tile_n = tile_of(row->tile_n, dot->n);
-        share_out(&choice, dot, k);
+        share_out(&choice, dot, k, record_rows);
         return choice;
     }
     return choice;

@@ -369,7 +369,7 @@ static Status plan_dot(FuncPlan *f, NodeId id) {
         .out_group = g.out.group, .out_inner = g.out.inner, .out_m = g.out_m,
         .bias = node->operand_count == 3, .rows_m = g.rows_m, .rows_k = g.rows_k, .pieces = g.rows_k && split > 1 ? split : 1,
     };
-    DnnChoice choice = tg_dnn_variant(&dot);
+    DnnChoice choice = tg_dnn_variant(&dot, dot.rows_m && f->capacity > 0 ? dot.m / f->capacity : 0);
     dot.variant = choice.variant, dot.tile_m = choice.tile_m, dot.tile_n = choice.tile_n;
     PlanStep step = begin_step(f, STEP_DOT, "dot", node->locs);
     step.work = WORK_DOT;

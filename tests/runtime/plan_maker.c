@@ -64,7 +64,7 @@ uint32_t maker_dot_as_is(PlanMaker *maker, PlanDot dot, uint32_t a, uint32_t b, 
 }
 
 uint32_t maker_dot(PlanMaker *maker, PlanDot dot, uint32_t a, uint32_t b, uint32_t bias) {
-    DnnChoice choice = tg_dnn_variant(&dot);
+    DnnChoice choice = tg_dnn_variant(&dot, 0);
     dot.variant = choice.variant;
     dot.tile_m = choice.tile_m;
     dot.tile_n = choice.tile_n;

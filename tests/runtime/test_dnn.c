@@ -130,7 +130,7 @@ static void groups_and_strides(Arena *arena) {
                    .out_group = 35,
                    .out_m = 5,
                    .pieces = 1};
-    CU_ASSERT_EQUAL(tg_dnn_variant(&odd).variant, DNN_CONVERT);
+    CU_ASSERT_EQUAL(tg_dnn_variant(&odd, 0).variant, DNN_CONVERT);
     CU_ASSERT(worst_error(&odd, compute(arena, odd, 1, false, 300, 120)) <= 1);
 }
 
@@ -164,21 +164,21 @@ static void choices(Arena *arena) {
         for (int bf16 = 0; bf16 < 2; bf16++) {
             PlanDot dot = maker_matrix_dot(bf16 ? DT_BF16 : DT_F32, rows, 128, 64, false, true);
             dot.rows_m = true;
-            DnnChoice choice = tg_dnn_variant(&dot);
+            DnnChoice choice = tg_dnn_variant(&dot, 0);
             CU_ASSERT_EQUAL(choice.variant, DNN_MATMUL);
             CU_ASSERT(choice.tile_m >= 1 && choice.tile_m <= rows);
         }
     PlanDot low = maker_matrix_dot(DT_BF16, 64, 64, 64, true, false);
-    CU_ASSERT_EQUAL(tg_dnn_variant(&low).variant, DNN_MATMUL);
+    CU_ASSERT_EQUAL(tg_dnn_variant(&low, 0).variant, DNN_MATMUL);
     PlanDot column = maker_matrix_dot(DT_F32, 64, 1, 64, false, true);
-    CU_ASSERT_EQUAL(tg_dnn_variant(&column).variant, DNN_COLUMN);
+    CU_ASSERT_EQUAL(tg_dnn_variant(&column, 0).variant, DNN_COLUMN);
     PlanDot across = maker_matrix_dot(DT_F32, 64, 1, 64, true, true);
-    CU_ASSERT_NOT_EQUAL(tg_dnn_variant(&across).variant, DNN_COLUMN);
+    CU_ASSERT_NOT_EQUAL(tg_dnn_variant(&across, 0).variant, DNN_COLUMN);
     PlanDot half = maker_matrix_dot(DT_F16, 64, 64, 64, true, false);
-    CU_ASSERT_EQUAL(tg_dnn_variant(&half).variant, DNN_CONVERT);
+    CU_ASSERT_EQUAL(tg_dnn_variant(&half, 0).variant, DNN_CONVERT);
     PlanDot exact = maker_matrix_dot(DT_F64, 0, 64, 64, true, false);
-    CU_ASSERT_EQUAL(tg_dnn_variant(&exact).variant, DNN_PLAIN);
-    CU_ASSERT_EQUAL(tg_dnn_variant(&exact).tile_m, 1);
+    CU_ASSERT_EQUAL(tg_dnn_variant(&exact, 0).variant, DNN_PLAIN);
+    CU_ASSERT_EQUAL(tg_dnn_variant(&exact, 0).tile_m, 1);
 }
 
 /* Micro-batches: the rows of a rows_m dot have the same bits in a batch of any size. */
