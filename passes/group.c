@@ -141,12 +141,14 @@ static bool rests_on_memory(const Grouper *g, NodeId id) {
 }
 
 /* A transpose that alone reads a dot is the order in which the dot is written. */
+/* One column is written as it lies: the library's bits depend on how far apart its elements are. */
 static bool is_written_order(const Grouper *g, const Node *node) {
     NodeId operand = tg_operand(g->func, node, 0);
     const Node *dot = tg_node(g->func, operand);
     DotGeometry geometry;
     return node->op == OP_transpose && g->fuse && dot->op == OP_dot && g->readers[operand] == 1 &&
-           tg_dot_geometry(g->graph, g->func, dot, node, g->graph->training.micro, &geometry) == 0;
+           tg_dot_geometry(g->graph, g->func, dot, node, g->graph->training.micro, &geometry) == 0 &&
+           (geometry.n != 1 || geometry.out_m == 1);
 }
 
 static void place_view(Grouper *g, NodeId id, const Node *node) {
