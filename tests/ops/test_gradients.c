@@ -159,6 +159,92 @@ static void every_gradient(void) {
     }
 }
 
+/* Where differences say nothing: ends of domains, ties, a cotangent of 0 against an infinite factor. Scalars of f64. */
+typedef struct Edge {
+    Op op;
+    double x, y, cotangent;
+    double by_x, by_y;
+} Edge;
+
+static const Edge edges[] = {
+    {OP_abs, 0, 0, 1, 0, 0},
+    {OP_sqrt, 0, 0, 1, 0, 0},
+    {OP_log, 0, 0, 0, 0, 0},
+    {OP_rsqrt, 0, 0, 0, 0, 0},
+    {OP_exp, INFINITY, 0, 0, 0, 0},
+    {OP_mul, INFINITY, 3, 0, 0, 0},
+    {OP_div, 3, 0, 0, 0, 0},
+    {OP_pow, 0, 0, 1, 0, 0},
+    {OP_pow, 3, 1, 1, 1, 3 * 1.0986122886681098},
+    {OP_pow, 0, 2, 1, 0, 0},
+    {OP_maximum, 2, 2, 1, 0.5, 0.5},
+    {OP_maximum, 3, 2, 1, 1, 0},
+    {OP_minimum, 2, 2, 1, 0.5, 0.5},
+    {OP_minimum, 3, 2, 1, 0, 1},
+};
+
+static bool check_edge(Arena *arena, Diags *diags, const Edge *edge) {
+    static const Sources no_sources;
+    Graph *graph = tg_graph_new(arena, &no_sources, LEVEL_STEP);
+    Builder b = tg_builder(graph, tg_func_new(graph, FUNC_EXPORT, "edge"), false);
+    TypeId real = tg_type(&graph->types, &(Type){.dtype = DT_F64});
+    NodeId operands[2] = {tg_arg(&b, 0, "x", real), tg_arg(&b, 1, "y", real)}, grad[2] = {0};
+    uint32_t count = (uint32_t)tg_op(edge->op)->min_operands;
+    NodeId node = tg_build(&b, edge->op, NULL, operands, count, 0);
+    bool wanted[2] = {true, true};
+    Vjp v = {.b = &b, .func = b.func, .node = node, .cotangent = tg_const(&b, real, edge->cotangent), .wanted = wanted, .grad = grad};
+    tg_vjp(&v);
+    for (uint32_t i = 0; i < count; i++)
+        tg_result_value(&b, "gradient", grad[i]);
+    double x = edge->x, y = edge->y;
+    Tensor args[2] = {{real, 1, &x}, {real, 1, &y}}, results[2];
+    EvalState state = {.arena = arena, .mode = EVAL_TYPED, .rows = 1, .args = args};
+    if (tg_builder_status(&b, diags) != TG_OK || tg_eval_func(&state, graph, b.func, diags, results) != TG_OK)
+        return false;
+    return results[0].at[0] == edge->by_x && (count == 1 || results[1].at[0] == edge->by_y);
+}
+
+/* The square, which has a rule of its own, and the elements that share a maximum. */
+static bool check_shared(Arena *arena, Diags *diags) {
+    static const Sources no_sources;
+    Graph *graph = tg_graph_new(arena, &no_sources, LEVEL_STEP);
+    Builder b = tg_builder(graph, tg_func_new(graph, FUNC_EXPORT, "shared"), false);
+    TypeId row = tg_type(&graph->types, &(Type){.dtype = DT_F64, .rank = 1, .dims = {{3, false}}});
+    TypeId real = tg_type(&graph->types, &(Type){.dtype = DT_F64});
+    NodeId x = tg_arg(&b, 0, "x", row), grad[2] = {0};
+    int64_t axis = 0;
+    NodeId nodes[2] = {tg_reduce(&b, OP_reduce_max, x, &axis, 1, 0), tg_binary(&b, OP_pow, x, tg_const(&b, row, 2))};
+    for (int i = 0; i < 2; i++) {
+        bool wanted[2] = {true, false};
+        Vjp v = {.b = &b, .func = b.func, .node = nodes[i], .cotangent = tg_const(&b, i ? row : real, 1), .wanted = wanted, .grad = grad};
+        tg_vjp(&v);
+        tg_result_value(&b, "gradient", grad[0]);
+    }
+    double values[] = {2, 1, 2}, shares[] = {0.5, 0, 0.5}, twice[] = {4, 2, 4};
+    Tensor arg = {row, 3, values}, results[2];
+    EvalState state = {.arena = arena, .mode = EVAL_TYPED, .rows = 1, .args = &arg};
+    bool right = tg_builder_status(&b, diags) == TG_OK && tg_eval_func(&state, graph, b.func, diags, results) == TG_OK;
+    for (int i = 0; right && i < 3; i++)
+        right = results[0].at[i] == shares[i] && results[1].at[i] == twice[i];
+    return right;
+}
+
+static void every_edge(void) {
+    static const Sources no_sources;
+    Arena arena;
+    Diags diags;
+    tg_arena_init(&arena, tg_host());
+    tg_diags_init(&diags, &arena, &no_sources, stderr);
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+        bool right = check_edge(&arena, &diags, &edges[i]);
+        if (!right)
+            printf("\n    %s at (%g, %g)\n", tg_op(edges[i].op)->name, edges[i].x, edges[i].y);
+        CU_ASSERT_TRUE(right);
+    }
+    CU_ASSERT_TRUE(check_shared(&arena, &diags));
+    tg_arena_deinit(&arena);
+}
+
 /* The evaluator in typed mode gives values of the result's type. */
 static bool check_typed(Arena *arena, Diags *diags, Op op, DType dtype, uint64_t seed) {
     OpCase c;
@@ -198,6 +284,7 @@ int main(void) {
     CU_pSuite suite = CU_add_suite("gradients", NULL, NULL);
     CU_add_test(suite, "every operation has cases in its types", every_case);
     CU_add_test(suite, "every gradient equals differences", every_gradient);
+    CU_add_test(suite, "gradients where differences say nothing", every_edge);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures();
