@@ -79,7 +79,7 @@ MODELS = (
         Bound("process_s", SHOWN["process_s"][0], 0.3, "s"),
         Bound("first_step_s", "whole process of a run of one step", 0.1, "s"),
         cold(0.6), Bound("warm_s", SHOWN["warm_s"][0], 0.05, "s"))),
-    Model("custom", steps=2000, seconds=0.4, checked=20, autotune=True, threads=1, processes=True, bounds=(*speedup(8), *COMMON)),
+    Model("custom", steps=2000, seconds=0.4, checked=11, autotune=True, threads=1, processes=True, bounds=(*speedup(8), *COMMON)),
     Model("lstm", steps=20, seconds=0.5, checked=5, text=True, bounds=(*speedup(3), floor(1.8), *COMMON)),
     Model("gpt", steps=20, seconds=0.5, checked=5, text=True, bounds=(*speedup(2), floor(1.35), *COMMON, cold(1.0))),
     Model("llama", steps=10, seconds=1.5, checked=5, text=True, bounds=(*speedup(1.3), floor(1.8), *COMMON)),
