@@ -18,9 +18,8 @@ static int64_t parameter_count(const TgPlan *plan) {
 }
 
 static void print_step(Str *to, const PlanStep *step) {
-    static const char *const kinds[] = {"kernel", "dot", "copy"};
-    tg_str_printf(to, "    %-7s %12.0f bytes %14.0f flops  %-28s", kinds[step->kind], step->bytes, step->flops,
-                  step->label);
+    tg_str_printf(to, "    %-9s %12.0f bytes %14.0f flops  %-28s", tg_plan_step_kind(step->kind), step->bytes,
+                  step->flops, step->label);
     for (uint32_t i = 0; i < step->line_count; i++)
         tg_str_printf(to, "%s%s:%" PRIu32, i ? ", " : " ", step->lines[i].file, step->lines[i].line);
     tg_str_printf(to, "\n");

@@ -233,6 +233,7 @@ void tg_plan_print(Str *to, const TgPlan *plan);
    what the pieces of dots take beyond that. */
 void tg_plan_memory(const TgPlan *plan, int64_t bytes[PLAN_CLASS_COUNT]);
 const char *tg_plan_memory_name(PlanBufferClass class); /* "parameters", "activations" */
+const char *tg_plan_step_kind(PlanStepKind kind); /* "kernel" */
 /* "dot", "row kernel"; "optimizer" for all of the tail but its dots. */
 const char *tg_plan_kind(const PlanFunc *func, const PlanStep *step);
 

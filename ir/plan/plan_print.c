@@ -103,10 +103,15 @@ const char *tg_plan_kind(const PlanFunc *func, const PlanStep *step) {
     return func->kind == PLAN_TAIL && step->work != WORK_DOT ? "optimizer" : works[step->work];
 }
 
+const char *tg_plan_step_kind(PlanStepKind kind) {
+    static const char *const kinds[] = {
+        [STEP_KERNEL] = "kernel", [STEP_DOT] = "dot", [STEP_ATTENTION] = "attention", [STEP_COPY] = "copy"};
+    return kinds[kind];
+}
+
 static void print_step(Str *to, const TgPlan *plan, uint32_t index) {
-    static const char *const kinds[] = {"kernel", "dot", "attention", "copy"};
     const PlanStep *s = &plan->steps[index];
-    tg_str_printf(to, "  step %u %s", index, kinds[s->kind]);
+    tg_str_printf(to, "  step %u %s", index, tg_plan_step_kind(s->kind));
     if (s->kind != STEP_COPY)
         tg_str_printf(to, " %u", s->index);
     if (s->kind == STEP_KERNEL)
