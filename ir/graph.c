@@ -83,6 +83,10 @@ Func *tg_func_new(Graph *graph, FuncKind kind, const char *name) {
     return func;
 }
 
+bool tg_is_loss(const Graph *graph, const Result *result) {
+    return result->kind == RESULT_VALUE && graph->training.loss && strcmp(result->name, graph->training.loss) == 0;
+}
+
 Func *tg_func_find(const Graph *graph, FuncKind kind, const char *name) {
     for (uint32_t i = 0; i < graph->funcs.count; i++) {
         Func *func = graph->funcs.at[i];

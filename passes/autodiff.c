@@ -85,10 +85,11 @@ static Status differentiate(PassContext *context, const Graph *in, const Func *f
     tg_copy_func(context->arena, &b, in, from);
     NodeId loss = 0;
     for (uint32_t i = 0; i < func->results.count; i++)
-        if (func->results.at[i].kind == RESULT_VALUE && strcmp(func->results.at[i].name, out->training.loss) == 0)
+        if (tg_is_loss(out, &func->results.at[i]))
             loss = func->results.at[i].node;
     if (loss == 0) {
-        tg_error(context->diags, (Loc){0}, "the objective gives no field '%s' to minimise", out->training.loss);
+        tg_error(context->diags, (Loc){0}, "the objective gives no field '%s' to minimise",
+                 out->training.loss ? out->training.loss : "");
         return TG_MODEL;
     }
     Autodiff a = {.context = context, .graph = out, .b = &b, .forward = func->nodes.count};

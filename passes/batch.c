@@ -349,7 +349,7 @@ static NodeId loss_value(Cut *c, Builder *b) {
     Copy copy = copy_after(c, b, c->wide);
     NodeId loss = 0;
     for (uint32_t i = 0; i < c->from->results.count; i++)
-        if (is_field(&c->from->results.at[i]) && strcmp(c->from->results.at[i].name, c->in->training.loss) == 0)
+        if (tg_is_loss(c->in, &c->from->results.at[i]))
             loss = c->from->results.at[i].node;
     tg_copy_need(&copy, loss);
     tg_copy_run(&copy);

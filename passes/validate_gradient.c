@@ -106,7 +106,7 @@ Status tg_validate_gradients(PassContext *context, const PassInfo *pass, const G
     *checked = 0;
     Differences d = {.graph = before, .func = func, .state = *point};
     for (uint32_t i = 0; i < func->results.count; i++)
-        if (func->results.at[i].kind == RESULT_VALUE && strcmp(func->results.at[i].name, before->training.loss) == 0)
+        if (tg_is_loss(before, &func->results.at[i]))
             d.loss = func->results.at[i].node;
     if (d.loss == 0 || rounds(before, func))
         return TG_OK;

@@ -87,6 +87,7 @@ class Slot:
         environment = dict(os.environ, TGC_CACHE=os.path.join(self.work, "cache"), TMPDIR=os.path.join(self.work, "temporary"),
                            LD_PRELOAD=os.path.join(self.build, "lib", "libfault.so"), TG_FAULT=fault, TG_FAULT_LOG=self.log,
                            TG_FAULT_PROGRAM=tgc if program == "tgc" else os.path.join(self.work, program), NO_COLOR="1")
+        environment.pop("TG_DATA", None)  # the scenarios' data lies beside their models
         result = subprocess.run(["/bin/sh", "-c", command.format(tgc=tgc)], cwd=self.work, env=environment,
                                 stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=SECONDS)
         text = open(self.log).read() if os.path.exists(self.log) else ""
