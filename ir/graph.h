@@ -238,6 +238,7 @@ Graph *tg_graph_new(Arena *arena, const Sources *sources, Level level);
 Graph *tg_graph_like(Arena *arena, const Graph *graph, Level level);
 Func *tg_func_new(Graph *graph, FuncKind kind, const char *name);
 Func *tg_func_find(const Graph *graph, FuncKind kind, const char *name); /* name NULL: the first of the kind */
+bool tg_has_batch(const Training *training); /* batch, micro and lanes are sizes: a graph may name none, or others */
 bool tg_is_loss(const Graph *graph, const Result *result); /* the value that is minimised; a graph may name none */
 const char *tg_intern(Graph *graph, const char *text);
 

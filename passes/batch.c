@@ -440,6 +440,11 @@ static Status begin_cut(PassContext *context, Hoist *hoist, const Graph *in, Gra
 /* Micro-batches and lanes of a training step. */
 static Status divide_batch(Cut *c) {
     const Training *training = &c->in->training;
+    if (!tg_has_batch(training)) {
+        tg_error(c->context->diags, (Loc){0}, "batch = %lld, micro = %lld and lanes = %lld cannot be: each is at least 1",
+                 (long long)training->batch, (long long)training->micro, (long long)training->lanes);
+        return TG_MODEL;
+    }
     int64_t micros = (training->batch + training->micro - 1) / training->micro;
     c->single = micros == 1;
     c->lanes = micros < training->lanes ? micros : training->lanes;

@@ -29,7 +29,7 @@ static bool takes_records(const Graph *graph, const Func *func) {
 }
 
 bool tg_step_is_whole(const Graph *graph) {
-    if (graph->training.batch < 1 || graph->training.micro < 1 || graph->training.lanes < 1)
+    if (!tg_has_batch(&graph->training))
         return false;
     if (!takes_records(graph, tg_func_find(graph, graph->level == LEVEL_MODEL ? FUNC_OBJECTIVE : FUNC_MICRO, NULL)))
         return false;
