@@ -459,12 +459,33 @@ static Status divide_batch(Cut *c) {
     return TG_OK;
 }
 
+/* The loss is there, and what is called a gradient is a parameter's. */
+static Status check_objective(PassContext *context, const Graph *in, const Func *from) {
+    bool has_loss = false;
+    for (uint32_t i = 0; i < from->results.count; i++) {
+        const Result *result = &from->results.at[i];
+        has_loss |= tg_is_loss(in, result);
+        if (!is_gradient(result))
+            continue;
+        int32_t buffer = tg_buffer_find(in, result->name + strlen("gradient."));
+        if (buffer < 0 || in->buffers.at[buffer].class != BUFFER_PARAM ||
+            in->buffers.at[buffer].type != tg_node(from, result->node)->type) {
+            tg_error(context->diags, (Loc){0}, "'%s' of the objective is no gradient of a parameter", result->name);
+            return TG_MODEL;
+        }
+    }
+    if (!has_loss)
+        tg_error(context->diags, (Loc){0}, "the objective gives no loss");
+    return has_loss ? TG_OK : TG_MODEL;
+}
+
 static Status cut_training(PassContext *context, Hoist *hoist, const Graph *in, Graph *out, const Func *from) {
     const Func *update = tg_func_find(in, FUNC_UPDATE, NULL);
     if (update == NULL) {
         tg_error(context->diags, (Loc){0}, "there is an objective, but no update that would follow it");
         return TG_MODEL;
     }
+    TG_TRY(check_objective(context, in, from));
     Cut c;
     TG_TRY(begin_cut(context, hoist, in, out, from, &c));
     TG_TRY(divide_batch(&c));
