@@ -424,7 +424,16 @@ static NodeId replace_apart(void *context, const Copy *copy, NodeId id, const No
     return tg_binary(copy->b, OP_add, operands[2], rows);
 }
 
+static Status check_batch(PassContext *context, const Training *training) {
+    if (tg_has_batch(training))
+        return TG_OK;
+    tg_error(context->diags, (Loc){0}, "batch = %lld, micro = %lld and lanes = %lld cannot be: each is at least 1",
+             (long long)training->batch, (long long)training->micro, (long long)training->lanes);
+    return TG_MODEL;
+}
+
 static Status begin_cut(PassContext *context, Hoist *hoist, const Graph *in, Graph *out, const Func *from, Cut *c) {
+    TG_TRY(check_batch(context, &in->training));
     *c = cut_of(context, hoist, in, out, from);
     bool any = false;
     for (NodeId id = 1; id < from->nodes.count; id++)
@@ -440,11 +449,6 @@ static Status begin_cut(PassContext *context, Hoist *hoist, const Graph *in, Gra
 /* Micro-batches and lanes of a training step. */
 static Status divide_batch(Cut *c) {
     const Training *training = &c->in->training;
-    if (!tg_has_batch(training)) {
-        tg_error(c->context->diags, (Loc){0}, "batch = %lld, micro = %lld and lanes = %lld cannot be: each is at least 1",
-                 (long long)training->batch, (long long)training->micro, (long long)training->lanes);
-        return TG_MODEL;
-    }
     int64_t micros = (training->batch + training->micro - 1) / training->micro;
     c->single = micros == 1;
     c->lanes = micros < training->lanes ? micros : training->lanes;
