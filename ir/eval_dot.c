@@ -67,6 +67,7 @@ typedef struct Attention {
     int64_t outer, heads, kv_heads, queries, keys, depth, value_depth;
     double scale;
     bool causal;
+    DType dtype; /* of the operands */
     const double *q, *k, *v, *mask; /* mask NULL: all visible */
     double *weights;                /* one query's, per key */
 } Attention;
@@ -83,6 +84,7 @@ static Attention attention_of(EvalCall *call, uint32_t mask_operand) {
     a.value_depth = v.at[v.rank - 1];
     a.scale = call->node->attr->number;
     a.causal = eval_int(call, 0, 0) != 0;
+    a.dtype = eval_type(call, call->operands[0].type)->dtype;
     a.q = call->operands[0].at;
     a.k = call->operands[1].at;
     a.v = call->operands[2].at;
@@ -108,6 +110,11 @@ static double product(const double *x, const double *y, int64_t count) {
     return sum;
 }
 
+/* What meets values, keys and queries has their type, if that is a low one. */
+static double lowered(const Attention *a, double value) {
+    return tg_is_low(a->dtype) ? tg_round_to(a->dtype, value) : value;
+}
+
 /* Softmax over the visible keys; all 0 where there is none. Keys that are masked are never read. */
 static void weigh(const Attention *a, const Query *query) {
     double greatest = -INFINITY, sum = 0;
@@ -124,7 +131,7 @@ static void weigh(const Attention *a, const Query *query) {
             sum += a->weights[s] = exp(a->weights[s] - greatest);
     for (int64_t s = 0; s < a->keys; s++)
         if (visible(a, query, s))
-            a->weights[s] /= sum;
+            a->weights[s] = lowered(a, a->weights[s] / sum);
 }
 
 static void for_each_query(EvalCall *call, const Attention *a,
@@ -165,7 +172,8 @@ static void add_gradients(EvalCall *call, const Attention *a, const Query *query
         if (!visible(a, query, s))
             continue;
         int64_t row = query->kv_head * a->keys + s;
-        double factor = a->weights[s] * (product(g, a->v + row * a->value_depth, a->value_depth) - mean) * a->scale;
+        double along = product(g, a->v + row * a->value_depth, a->value_depth);
+        double factor = lowered(a, a->weights[s] * (along - mean) * a->scale);
         for (int64_t d = 0; call->node->op == OP_attention_dv && d < a->value_depth; d++)
             call->result->at[row * a->value_depth + d] += a->weights[s] * g[d];
         for (int64_t d = 0; call->node->op == OP_attention_dq && d < a->depth; d++)

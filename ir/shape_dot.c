@@ -123,7 +123,8 @@ bool shape_scatter_add(Shape *s) {
     s->result = *s->wanted;
     if (s->count == 3 && (s->types[2]->dtype != s->result.dtype || !tg_shape_equal(s->types[2], &s->result)))
         return shape_fail(s, "it adds to %s, not to %s", shape_show(s, s->wanted), shape_show(s, s->types[2]));
-    if (rows.dtype == s->types[1]->dtype && tg_shape_equal(&rows, s->types[1]))
+    bool widened = rows.dtype == DT_F32 && tg_is_low(s->types[1]->dtype);
+    if ((rows.dtype == s->types[1]->dtype || widened) && tg_shape_equal(&rows, s->types[1]))
         return shape_is_kind(s, rows.dtype != DT_BOOL, "numbers");
     return shape_fail(s, "rows of %s at %s are %s, not %s", shape_show(s, s->wanted), shape_show(s, s->types[0]),
                       shape_show(s, &rows), shape_show(s, s->types[1]));
@@ -185,6 +186,8 @@ bool shape_attention_d(Shape *s) {
     if (!tg_shape_equal(s->types[0], s->types[3]))
         return shape_fail(s, "the cotangent is %s, not of the shape of %s", shape_show(s, s->types[3]),
                           shape_show(s, s->types[0]));
+    if (s->types[3]->dtype != s->types[0]->dtype)
+        return shape_fail(s, "the cotangent is %s, not of the type of %s", shape_show(s, s->types[3]), shape_show(s, s->types[0]));
     s->result = *s->types[s->op == OP_attention_dq ? 0 : s->op == OP_attention_dk ? 1 : 2];
     s->result.dtype = wanted_dtype(s);
     return low_or_f32(s, s->result.dtype);

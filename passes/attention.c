@@ -6,7 +6,10 @@
        dS = scale * P * (do v' - rowsum(P * (do v')))         dq = dS k         dk = dS' q
 
    H / KV query heads share a key head: they are an axis of the query side that dk and dv contract. With a mask, keys and values
-   that are not finite may stand behind it: they are read as 0, and a visible one makes its row NaN. */
+   that are not finite may stand behind it: they are read as 0, and a visible one makes its row NaN.
+
+   Of bf16 and f16 operands the scores, P and dS are f32. P and dS are rounded to the operands' type, once, where dots read them; dS is
+   made of the rounded P, which is what forward has to keep. */
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -23,7 +26,9 @@ typedef struct Attention {
     int64_t groups;        /* H / KV */
     bool causal;
     double scale;
-    TypeId scores;         /* [N..., H, T, S], q's element type */
+    DType dtype, result;   /* of the operands, and of the node */
+    DType wide;            /* of scores: f32, or f64 */
+    TypeId scores;         /* [N..., H, T, S], wide */
 } Attention;
 
 static Type type_of(const Attention *a, NodeId id) { return *tg_node_type(a->graph, a->b->func, id); }
@@ -61,20 +66,28 @@ static NodeId merged(const Attention *a, NodeId x) {
     return tg_reshape(a->b, x, tg_type(&a->graph->types, &type));
 }
 
-/* Over the last axis of the query side and axis `other` (from the end) of the key side: [N..., KV, (G), T, X]. */
-static NodeId query_dot(const Attention *a, NodeId x, NodeId y, int64_t other) {
+static NodeId as(const Attention *a, NodeId x, DType dtype) {
+    return type_of(a, x).dtype == dtype ? x : tg_convert(a->b, x, dtype);
+}
+
+static NodeId dot(const Attention *a, NodeId x, NodeId y, Ints contract_x, Ints contract_y, DType result) {
     Ints batch = axes_run(a->arena, 0, a->outer);
+    Attr attr = {.list = {batch, batch, contract_x, contract_y}};
+    return tg_build(a->b, OP_dot, &attr, (NodeId[]){x, y}, 2, tg_type_with(a->graph, a->scores, result));
+}
+
+/* Over the last axis of the query side and axis `other` (from the end) of the key side: [N..., KV, (G), T, X]. */
+static NodeId query_dot(const Attention *a, NodeId x, NodeId y, int64_t other, DType result) {
     NodeId left = grouped(a, x);
     Ints contract_x = axes_run(a->arena, type_of(a, left).rank - 1, 1);
     Ints contract_y = axes_run(a->arena, type_of(a, y).rank - other, 1);
-    return merged(a, tg_dot(a->b, left, y, batch, batch, contract_x, contract_y, 0));
+    return merged(a, dot(a, left, y, contract_x, contract_y, result));
 }
 
 /* Over queries (and the heads that share a key): [N..., KV, S, X]. */
 static NodeId key_dot(const Attention *a, NodeId scores, NodeId y) {
-    Ints batch = axes_run(a->arena, 0, a->outer);
     Ints contract = axes_run(a->arena, a->outer, a->groups == 1 ? 1 : 2);
-    return tg_dot(a->b, grouped(a, scores), grouped(a, y), batch, batch, contract, contract, 0);
+    return dot(a, grouped(a, scores), grouped(a, y), contract, contract, a->result);
 }
 
 static NodeId constant(const Attention *a, double value, TypeId type) { return tg_const(a->b, type, value); }
@@ -120,9 +133,10 @@ static NodeId readable(const Attention *a, NodeId x) {
     return tg_select(a->b, tg_unary(a->b, OP_is_finite, x), x, constant(a, 0, tg_node(a->b->func, x)->type));
 }
 
+/* P, rounded to the operands' type. */
 static NodeId weights(const Attention *a) {
     NodeId seen = visible(a);
-    NodeId scores = tg_binary(a->b, OP_mul, query_dot(a, a->q, a->k, 1), constant(a, a->scale, a->scores));
+    NodeId scores = tg_binary(a->b, OP_mul, query_dot(a, a->q, a->k, 1, a->wide), constant(a, a->scale, a->scores));
     if (seen)
         scores = tg_select(a->b, seen, scores, constant(a, -INFINITY, a->scores));
     NodeId most = row_reduce(a, OP_reduce_max, scores);
@@ -135,13 +149,13 @@ static NodeId weights(const Attention *a) {
     NodeId one = constant(a, 1, row);
     if (a->mask)
         sum = tg_select(a->b, none, one, sum);
-    return tg_binary(a->b, OP_mul, exp, along_row(a, tg_binary(a->b, OP_div, one, sum)));
+    return as(a, tg_binary(a->b, OP_mul, exp, along_row(a, tg_binary(a->b, OP_div, one, sum))), a->dtype);
 }
 
 /* 0 for every row, or NaN where a visible key's value is not finite. */
 static NodeId penalty(const Attention *a) {
     int64_t last = type_of(a, a->v).rank - 1;
-    NodeId zeros = tg_binary(a->b, OP_mul, a->v, constant(a, 0, tg_node(a->b->func, a->v)->type));
+    NodeId v = as(a, a->v, a->wide), zeros = tg_binary(a->b, OP_mul, v, constant(a, 0, tg_node(a->b->func, v)->type));
     NodeId bad = tg_reduce(a->b, OP_reduce_sum, zeros, &last, 1, 0); /* [N..., KV, S]: 0 or NaN */
     Type heads = type_of(a, bad);
     int64_t dims[TG_MAX_RANK];
@@ -167,34 +181,37 @@ static NodeId penalty(const Attention *a) {
 }
 
 static NodeId output(const Attention *a) {
-    NodeId out = query_dot(a, weights(a), readable(a, a->v), 2);
+    NodeId out = query_dot(a, weights(a), readable(a, a->v), 2, a->result);
     if (!a->mask)
         return out;
     Type type = type_of(a, out);
-    NodeId extra = penalty(a);
+    NodeId extra = as(a, penalty(a), a->result);
     extra = tg_broadcast(a->b, extra, axes_run(a->arena, 0, type.rank - 1).at, type.rank - 1u, tg_node(a->b->func, out)->type);
     return tg_binary(a->b, OP_add, out, extra);
 }
 
-/* The gradient of the scores before scaling and masking. */
+/* dS, rounded to the operands' type. */
 static NodeId score_gradient(const Attention *a, NodeId cotangent) {
-    NodeId p = weights(a), dp = query_dot(a, cotangent, readable(a, a->v), 1);
+    NodeId p = as(a, weights(a), a->wide), dp = query_dot(a, cotangent, readable(a, a->v), 1, a->wide);
     NodeId sum = row_reduce(a, OP_reduce_sum, tg_binary(a->b, OP_mul, p, dp));
     NodeId ds = tg_binary(a->b, OP_mul, p, tg_binary(a->b, OP_sub, dp, along_row(a, sum)));
-    return tg_binary(a->b, OP_mul, ds, constant(a, a->scale, a->scores));
+    return as(a, tg_binary(a->b, OP_mul, ds, constant(a, a->scale, a->scores)), a->dtype);
 }
 
 static Attention attention_of(PassContext *context, const Copy *copy, const Node *node, const NodeId *operands) {
+    DType dtype = tg_node_type(copy->graph, copy->from, tg_operand(copy->from, node, 0))->dtype;
     bool forward = node->op == OP_attention;
     uint32_t mask = forward ? 3 : 4;
     Attention a = {.b = copy->b, .graph = copy->b->graph, .arena = context->arena, .q = operands[0], .k = operands[1],
                    .v = operands[2], .mask = node->operand_count > mask ? operands[mask] : 0,
-                   .causal = tg_attr_int(node->attr, 0, 0) != 0, .scale = node->attr->number};
+                   .causal = tg_attr_int(node->attr, 0, 0) != 0, .scale = node->attr->number, .dtype = dtype,
+                   .wide = dtype == DT_F64 ? DT_F64 : DT_F32, .result = tg_type_of(&copy->graph->types, node->type)->dtype};
     Type q = type_of(&a, a.q), k = type_of(&a, a.k);
     a.outer = q.rank - 2;
     a.groups = q.dims[a.outer - 1].size / k.dims[a.outer - 1].size;
     Type scores = q;
     scores.dims[q.rank - 1] = k.dims[k.rank - 2];
+    scores.dtype = a.wide;
     a.scores = tg_type(&a.graph->types, &scores);
     return a;
 }
@@ -214,7 +231,7 @@ static NodeId expand(void *pass_context, const Copy *copy, NodeId id, const Node
     Attention a = attention_of(pass_context, copy, node, operands);
     switch (node->op) {
     case OP_attention: return output(&a);
-    case OP_attention_dq: return query_dot(&a, score_gradient(&a, operands[3]), readable(&a, a.k), 2);
+    case OP_attention_dq: return query_dot(&a, score_gradient(&a, operands[3]), readable(&a, a.k), 2, a.result);
     case OP_attention_dk: return key_dot(&a, score_gradient(&a, operands[3]), a.q);
     default: return key_dot(&a, weights(&a), operands[3]);
     }

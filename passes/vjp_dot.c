@@ -91,7 +91,9 @@ void vjp_dot(Vjp *v) {
 void vjp_attention(Vjp *v) {
     static const Op gradients[3] = {OP_attention_dq, OP_attention_dk, OP_attention_dv};
     uint32_t count = tg_node(v->b->func, v->node)->operand_count;
-    NodeId operands[5] = {v->operand[0], v->operand[1], v->operand[2], v->cotangent};
+    DType dtype = grad_type(v, v->operand[0]).dtype;
+    NodeId cotangent = grad_type(v, v->cotangent).dtype == dtype ? v->cotangent : tg_convert(v->b, v->cotangent, dtype);
+    NodeId operands[5] = {v->operand[0], v->operand[1], v->operand[2], cotangent};
     if (count == 4)
         operands[4] = v->operand[3];
     for (int i = 0; i < 3; i++)

@@ -168,14 +168,23 @@ static void reduce_extremum(Vjp *v) {
 void vjp_reduce_max(Vjp *v) { reduce_extremum(v); }
 void vjp_reduce_min(Vjp *v) { reduce_extremum(v); }
 
+/* A row may be taken often: rows of a low type are added in f32, and rounded once. */
 void vjp_take(Vjp *v) {
     NodeId operands[2] = {v->operand[1], v->cotangent};
-    v->grad[0] = tg_build(v->b, OP_scatter_add, grad_attr(v), operands, 2, grad_type_id(v, v->operand[0]));
+    TypeId table = grad_type_id(v, v->operand[0]);
+    DType dtype = grad_type(v, v->operand[0]).dtype;
+    bool low = tg_is_low(dtype);
+    TypeId sums = low ? tg_type_with(v->b->graph, table, DT_F32) : table;
+    v->grad[0] = tg_build(v->b, OP_scatter_add, grad_attr(v), operands, 2, sums);
+    if (low)
+        v->grad[0] = tg_convert(v->b, v->grad[0], dtype);
 }
 
 void vjp_scatter_add(Vjp *v) {
     NodeId operands[2] = {v->cotangent, v->operand[0]};
-    v->grad[1] = tg_build(v->b, OP_take, grad_attr(v), operands, 2, 0);
+    NodeId rows = tg_build(v->b, OP_take, grad_attr(v), operands, 2, 0);
+    DType dtype = grad_type(v, v->operand[1]).dtype;
+    v->grad[1] = grad_type(v, rows).dtype == dtype ? rows : tg_convert(v->b, rows, dtype);
     if (tg_node(v->b->func, v->node)->operand_count == 3)
         v->grad[2] = v->cotangent;
 }

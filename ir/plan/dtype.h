@@ -38,6 +38,8 @@ const DTypeInfo *tg_dtype(DType dtype);
 /* DT_COUNT: no such type. */
 DType tg_dtype_named(const char *name);
 static inline bool tg_is_float(DType dtype) { return tg_dtype(dtype)->kind == KIND_FLOAT; }
+/* What is computed in f32. */
+static inline bool tg_is_low(DType dtype) { return dtype == DT_BF16 || dtype == DT_F16; }
 static inline bool tg_is_integer(DType dtype) {
     return tg_dtype(dtype)->kind == KIND_SIGNED || tg_dtype(dtype)->kind == KIND_UNSIGNED;
 }

@@ -211,6 +211,8 @@ bool gen_take(Gen *g) {
 
 bool gen_scatter_add(Gen *g) {
     Table t = table_of(g);
+    if (tg_is_low(g->dtype) && gen_below(g, 2))
+        t.table.dtype = DT_F32;
     bool adds_to = gen_below(g, 2);
     NodeId x[3] = {gen_operand(g, &t.indices, VALUES_INDEX)};
     x[1] = gen_operand(g, &t.rows, VALUES_ANY);
