@@ -44,7 +44,7 @@ typedef struct Class {
         SMALL_AND_LARGE(type, OTHER, NN, false, false, false, false, ({64, 32, 64}, {128, 32, 128}),                   \
                         ({256, 128, 256}))
 
-static const Class classes[] = {CLASSES_OF(F32), CLASSES_OF(BF16)};
+static const Class classes[] = {CLASSES_OF(F32), CLASSES_OF(BF16), CLASSES_OF(F16)};
 
 /* A tile must leave work for several threads where the dot is large. */
 static const int64_t large_tiles[][2] = {{64, 0}, {128, 0}, {192, 0}, {256, 0}, {64, 128}, {128, 128}, {256, 128}};
@@ -187,9 +187,17 @@ static Status measure(Arena *arena, const char *directory, const Class *class, i
     return TG_OK;
 }
 
+/* The variant in which a row's bits do not depend on the number of rows. */
+static DnnVariant by_rows(const Class *class) { return class->dtype == DT_F16 ? DNN_CONVERT : DNN_MATMUL; }
+
+static bool takes(const Class *class, DnnVariant variant) {
+    bool gemm = variant == DNN_SGEMM ? class->dtype == DT_F32 : variant == DNN_GEMM_BF16 && class->dtype == DT_BF16;
+    return variant == by_rows(class) || (gemm && !class->rows_m);
+}
+
 /* That the first rows have the same bits in a batch of few rows. */
 static Status check_rows(Arena *arena, const char *directory, const Class *class, const int64_t *shape, int64_t rows) {
-    const Way way = {.variant = DNN_MATMUL};
+    const Way way = {.variant = by_rows(class)};
     const int64_t few[3] = {rows, shape[1], shape[2]};
     OneDot all, part;
     TG_TRY(open_dot(arena, directory, dot_of(class, shape, &way), &all));
@@ -202,7 +210,7 @@ static Status check_rows(Arena *arena, const char *directory, const Class *class
     tg_exec_close(all.exec);
     tg_exec_close(part.exec);
     if (!equal)
-        fprintf(stderr, "tune: matmul in %s: the bits of a row depend on the number of rows\n", class->dtype_name);
+        fprintf(stderr, "tune: %s: the bits of a row depend on the number of rows\n", class->dtype_name);
     return equal ? TG_OK : TG_NUMERIC;
 }
 
@@ -210,13 +218,9 @@ static int list_ways(const Class *class, Way *ways) {
     const int64_t(*tiles)[2] = class->least_mflop > 0 ? large_tiles : small_tiles;
     size_t tile_count = class->least_mflop > 0 ? sizeof large_tiles / sizeof *large_tiles : 1;
     int count = 0;
-    for (DnnVariant v = DNN_MATMUL; v <= DNN_GEMM_BF16; v++) {
-        bool takes_type = v == DNN_MATMUL || class->dtype == (v == DNN_SGEMM ? DT_F32 : DT_BF16);
-        if (!takes_type || (class->rows_m && v != DNN_MATMUL))
-            continue;
-        for (size_t t = 0; t < tile_count; t++)
+    for (DnnVariant v = 0; v < DNN_VARIANT_COUNT; v++)
+        for (size_t t = 0; takes(class, v) && t < tile_count; t++)
             ways[count++] = (Way){.variant = v, .tile_m = tiles[t][0], .tile_n = tiles[t][1]};
-    }
     return count;
 }
 
@@ -230,9 +234,9 @@ static const Way *fastest(const Way *ways, int count, DnnVariant variant) {
 
 /* The smallest tile, for the sake of more threads, that is as good as the best up to noise. */
 static const Way *best_of(const Class *class, const Way *ways, int count, int shapes) {
-    const Way *best = fastest(ways, count, DNN_MATMUL), *chosen = NULL;
+    const Way *best = fastest(ways, count, by_rows(class)), *chosen = NULL;
     double gain = class->least_mflop > 0 ? 0 : shapes * log(1 + SMALL_GAIN);
-    for (DnnVariant v = DNN_SGEMM; v <= DNN_GEMM_BF16; v++) {
+    for (DnnVariant v = 0; v < DNN_VARIANT_COUNT; v++) {
         const Way *way = fastest(ways, count, v);
         if (way && way->log_time + gain < best->log_time)
             best = way;
@@ -254,7 +258,7 @@ static Status tune_class(Arena *arena, const char *directory, const Class *class
             TG_TRY(check_rows(arena, directory, class, class->shapes[shapes], rows));
         TG_TRY(measure(arena, directory, class, shapes, ways, count));
     }
-    for (DnnVariant v = DNN_MATMUL; v <= DNN_GEMM_BF16; v++) {
+    for (DnnVariant v = 0; v < DNN_VARIANT_COUNT; v++) {
         const Way *way = fastest(ways, count, v);
         for (int s = 0; way && s < shapes; s++)
             printf("%s%s%s%lldx%lldx%lld %.2f us%s", s ? ", " : "/* ", s ? "" : variant_names[v], s ? "" : ": ",

@@ -2,52 +2,70 @@
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/* How a copy of an operand lies: lines of the operand's own that have stride 1, or its rows. */
+static bool is_by_columns(int64_t row_stride, int64_t column_stride) { return column_stride != 1 && row_stride == 1; }
+
+static void pack_strides(int64_t rows, int64_t columns, int64_t *row_stride, int64_t *column_stride) {
+    bool by_columns = is_by_columns(*row_stride, *column_stride);
+    *row_stride = by_columns ? 1 : columns;
+    *column_stride = by_columns ? rows : 1;
+}
+
+/* A result in f32 is written where it belongs, another one in scratch first. */
 DnnShape tg_cpu_convert_inner(const DnnShape *s) {
-    return (DnnShape){.variant = DNN_MATMUL,
-                      .dtype = DT_F32,
-                      .out_dtype = DT_F32,
-                      .bias = s->bias,
-                      .bias_dtype = DT_F32,
-                      .m = s->m,
-                      .n = s->n,
-                      .k = s->k,
-                      .a_m = s->k,
-                      .a_k = 1,
-                      .b_k = s->n,
-                      .b_n = 1,
-                      .out_m = s->n};
+    DnnShape inner = *s;
+    inner.variant = DNN_MATMUL;
+    inner.dtype = inner.out_dtype = inner.bias_dtype = DT_F32;
+    pack_strides(s->m, s->k, &inner.a_m, &inner.a_k);
+    pack_strides(s->k, s->n, &inner.b_k, &inner.b_n);
+    if (s->out_dtype != DT_F32)
+        inner.out_m = s->n;
+    return inner;
 }
 
 size_t tg_cpu_convert_bytes(const DnnShape *s, size_t inner_scratch_bytes) {
-    size_t m = (size_t)s->m, n = (size_t)s->n, k = (size_t)s->k;
-    return aligned(4 * m * k) + aligned(4 * k * n) + aligned(4 * n) + aligned(4 * m * n) + aligned(inner_scratch_bytes);
+    size_t m = (size_t)s->m, n = (size_t)s->n, k = (size_t)s->k, out = s->out_dtype == DT_F32 ? 0 : m * n;
+    return aligned(4 * m * k) + aligned(4 * k * n) + aligned(4 * n) + aligned(4 * out) + aligned(inner_scratch_bytes);
 }
 
-static float *take(char **free, size_t count) {
+static float *take(char **free, int64_t count) {
     float *memory = (float *)(void *)*free;
-    *free += aligned(4 * count);
+    *free += aligned(4 * (size_t)count);
     return memory;
 }
 
-static void gather(float *to, DType dtype, const void *from, int64_t rows, int64_t columns, int64_t row_stride,
-                   int64_t column_stride) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            *to++ = (float)tg_element_get(dtype, from, i * row_stride + j * column_stride);
+static void pack_line(float *to, DType dtype, const void *from, int64_t first, int64_t count, int64_t stride) {
+    if (stride == 1)
+        tg_cpu_widen(dtype, (const char *)from + first * tg_dtype(dtype)->bytes, to, count);
+    for (int64_t i = 0; stride != 1 && i < count; i++)
+        to[i] = (float)tg_element_get(dtype, from, first + i * stride);
+}
+
+static const float *pack(char **free, DType dtype, const void *from, int64_t rows, int64_t columns, int64_t row_stride,
+                         int64_t column_stride) {
+    float *to = take(free, rows * columns);
+    bool by_columns = is_by_columns(row_stride, column_stride);
+    int64_t lines = by_columns ? columns : rows, count = by_columns ? rows : columns;
+    for (int64_t i = 0; i < lines; i++)
+        pack_line(to + i * count, dtype, from, i * (by_columns ? column_stride : row_stride), count,
+                  by_columns ? row_stride : column_stride);
+    return to;
 }
 
 void tg_cpu_convert(const CpuDevice *device, const CpuCall *inner, const DnnShape *s, int thread, const DnnTask *task) {
     char *free = task->scratch;
-    float *a = take(&free, (size_t)(s->m * s->k)), *b = take(&free, (size_t)(s->k * s->n));
-    float *bias = take(&free, (size_t)s->n), *out = take(&free, (size_t)(s->m * s->n));
-    gather(a, s->dtype, task->a, s->m, s->k, s->a_m, s->a_k);
-    gather(b, s->dtype, task->b, s->k, s->n, s->b_k, s->b_n);
+    DnnTask product = {.out = task->out};
+    product.a = pack(&free, s->dtype, task->a, s->m, s->k, s->a_m, s->a_k);
+    product.b = pack(&free, s->dtype, task->b, s->k, s->n, s->b_k, s->b_n);
     if (s->bias)
-        gather(bias, s->bias_dtype, task->bias, 1, s->n, 0, 1);
-    device->dnn->run(inner->call, thread, &(DnnTask){.a = a, .b = b, .bias = bias, .out = out, .scratch = free});
-    for (int64_t i = 0; i < s->m; i++)
-        for (int64_t j = 0; j < s->n; j++)
-            tg_element_set(s->out_dtype, task->out, i * s->out_m + j, out[i * s->n + j]);
+        product.bias = pack(&free, s->bias_dtype, task->bias, 1, s->n, 0, 1);
+    float *out = NULL;
+    if (s->out_dtype != DT_F32)
+        product.out = out = take(&free, s->m * s->n);
+    product.scratch = free;
+    device->dnn->run(inner->call, thread, &product);
+    for (int64_t i = 0; out && i < s->m; i++)
+        tg_cpu_narrow(s->out_dtype, out + i * s->n, (char *)task->out + i * s->out_m * tg_dtype(s->out_dtype)->bytes, s->n);
 }
 
 void tg_cpu_plain(const DnnShape *s, const DnnTask *task) {

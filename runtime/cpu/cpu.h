@@ -51,6 +51,10 @@ void tg_cpu_attention(TgDevice *device, TgDeviceAttention *attention, void *cons
 /* Whether a step is long enough for several threads: microseconds of work by its cost on one. (device.c) */
 bool tg_cpu_splits(CpuDevice *device, double microseconds);
 
+/* `count` elements in a line, any float type but f64 to f32, and f32 rounded to any: tg_element_get and tg_element_set. (cast.c) */
+void tg_cpu_widen(DType from, const void *line, float *to, int64_t count);
+void tg_cpu_narrow(DType to, const float *line, void *out, int64_t count);
+
 /* A dot's tile through packed f32 copies of its operands. (convert.c) */
 size_t tg_cpu_convert_bytes(const DnnShape *shape, size_t inner_scratch_bytes);
 void tg_cpu_convert(const CpuDevice *device, const CpuCall *inner, const DnnShape *shape, int thread,

@@ -231,18 +231,17 @@ static void combine_rows(void *context, int thread, int64_t first, int64_t last)
         ADD_TREE(float, (float *)(void *)sums, dot->pieces, stride, count)
     }
     for (int64_t row = first; row < last; row++) {
-        const char *from = sums + (row - first) * dot->n * (int64_t)cpu->sum_bytes;
+        char *from = sums + (row - first) * dot->n * (int64_t)cpu->sum_bytes;
         int64_t out = out_row(dot, row / dot->m, row % dot->m);
-        if (!run->bias && dot->out_dtype == cpu->sum_dtype) {
-            memcpy(run->out + out * (int64_t)cpu->out_bytes, from, (size_t)dot->n * cpu->sum_bytes);
-            continue;
+        char *to = run->out + out * (int64_t)cpu->out_bytes;
+        for (int64_t i = 0; run->bias && i < dot->n; i++) {
+            double sum = tg_element_get(cpu->sum_dtype, from, i) + tg_element_get(cpu->bias_dtype, run->bias, i);
+            tg_element_set(cpu->sum_dtype, from, i, sum);
         }
-        for (int64_t i = 0; i < dot->n; i++) {
-            double sum = tg_element_get(cpu->sum_dtype, from, i);
-            if (run->bias)
-                sum = tg_round_to(cpu->sum_dtype, sum + tg_element_get(cpu->bias_dtype, run->bias, i));
-            tg_element_set(dot->out_dtype, run->out, out + i, sum);
-        }
+        if (cpu->sum_dtype == DT_F64)
+            memcpy(to, from, (size_t)dot->n * cpu->sum_bytes);
+        else
+            tg_cpu_narrow(dot->out_dtype, (const float *)(const void *)from, to, dot->n);
     }
 }
 

@@ -176,6 +176,10 @@ static void choices(Arena *arena) {
     CU_ASSERT_NOT_EQUAL(tg_dnn_variant(&across, 0).variant, DNN_COLUMN);
     PlanDot half = maker_matrix_dot(DT_F16, 64, 64, 64, true, false);
     CU_ASSERT_EQUAL(tg_dnn_variant(&half, 0).variant, DNN_CONVERT);
+    PlanDot halves = maker_matrix_dot(DT_F16, 768, 512, 128, false, true);
+    halves.rows_m = true;
+    CU_ASSERT_EQUAL(tg_dnn_variant(&halves, 0).variant, DNN_CONVERT);
+    CU_ASSERT(tg_dnn_variant(&halves, 0).tile_m < 768);
     PlanDot exact = maker_matrix_dot(DT_F64, 0, 64, 64, true, false);
     CU_ASSERT_EQUAL(tg_dnn_variant(&exact, 0).variant, DNN_PLAIN);
     CU_ASSERT_EQUAL(tg_dnn_variant(&exact, 0).tile_m, 1);
