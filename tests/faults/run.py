@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Makes each call for memory and each call on files fail, one at a time, over what tgc and its programs do, and looks at what
 is left: tests/preload/fault.c says which calls these are.
 

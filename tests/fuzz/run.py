@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Runs the libFuzzer targets of a build with the preset `fuzz`, each from its committed corpus.
 
 usage: run.py [--build DIR] [--seconds N | --runs N] [--jobs N] [TARGET]...
