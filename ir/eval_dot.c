@@ -70,6 +70,7 @@ typedef struct Attention {
     DType dtype; /* of the operands */
     const double *q, *k, *v, *mask; /* mask NULL: all visible */
     double *weights;                /* one query's, per key */
+    double penalty;                 /* NaN where a mask lets the query see a value that is not finite, else 0 */
 } Attention;
 
 static Attention attention_of(EvalCall *call, uint32_t mask_operand) {
@@ -82,9 +83,9 @@ static Attention attention_of(EvalCall *call, uint32_t mask_operand) {
     a.keys = k.at[k.rank - 2];
     a.depth = q.at[q.rank - 1];
     a.value_depth = v.at[v.rank - 1];
-    a.scale = call->node->attr->number;
     a.causal = eval_int(call, 0, 0) != 0;
     a.dtype = eval_type(call, call->operands[0].type)->dtype;
+    a.scale = tg_round_to(a.dtype == DT_F64 ? DT_F64 : DT_F32, call->node->attr->number); /* as the scores */
     a.q = call->operands[0].at;
     a.k = call->operands[1].at;
     a.v = call->operands[2].at;
@@ -115,26 +116,33 @@ static double lowered(const Attention *a, double value) {
     return tg_is_low(a->dtype) ? tg_round_to(a->dtype, value) : value;
 }
 
-/* Softmax over the visible keys; all 0 where there is none. Keys that are masked are never read. */
-static void weigh(const Attention *a, const Query *query) {
+/* Behind a mask keys and values are not read; what `causal` hides is, with weight 0. */
+static bool is_read(const Attention *a, const Query *query, int64_t s) { return !a->mask || visible(a, query, s); }
+
+/* Softmax over the visible keys; false: there is none, and all are 0. */
+static bool weigh(Attention *a, const Query *query) {
     double greatest = -INFINITY, sum = 0;
+    bool any = false;
+    a->penalty = 0;
     for (int64_t s = 0; s < a->keys; s++) {
-        a->weights[s] = 0;
+        a->weights[s] = -INFINITY;
         if (!visible(a, query, s))
             continue;
         const double *key = a->k + (query->kv_head * a->keys + s) * a->depth;
         a->weights[s] = a->scale * product(a->q + query->row * a->depth, key, a->depth);
         greatest = eval_maximum(greatest, a->weights[s]);
+        for (int64_t d = 0; a->mask && d < a->value_depth; d++)
+            a->penalty += 0 * a->v[(query->kv_head * a->keys + s) * a->value_depth + d];
+        any = true;
     }
     for (int64_t s = 0; s < a->keys; s++)
-        if (visible(a, query, s))
-            sum += a->weights[s] = exp(a->weights[s] - greatest);
-    for (int64_t s = 0; s < a->keys; s++)
-        if (visible(a, query, s))
-            a->weights[s] = lowered(a, a->weights[s] / sum);
+        sum += a->weights[s] = any ? exp(a->weights[s] - greatest) : 0;
+    for (int64_t s = 0; any && s < a->keys; s++)
+        a->weights[s] = lowered(a, a->weights[s] / sum);
+    return any;
 }
 
-static void for_each_query(EvalCall *call, const Attention *a,
+static void for_each_query(EvalCall *call, Attention *a,
                            void (*visit)(EvalCall *, const Attention *, const Query *)) {
     int64_t group = a->kv_heads ? a->heads / a->kv_heads : 1;
     for (int64_t outer = 0; outer < a->outer; outer++)
@@ -142,15 +150,17 @@ static void for_each_query(EvalCall *call, const Attention *a,
             for (int64_t t = 0; t < a->queries; t++) {
                 Query query = {outer, (outer * a->heads + head) * a->queries + t, outer * a->kv_heads + head / group,
                                t};
-                weigh(a, &query);
-                visit(call, a, &query);
+                if (weigh(a, &query))
+                    visit(call, a, &query);
             }
 }
 
 static void add_values(EvalCall *call, const Attention *a, const Query *query) {
     double *to = call->result->at + query->row * a->value_depth;
+    for (int64_t d = 0; d < a->value_depth; d++)
+        to[d] = a->penalty;
     for (int64_t s = 0; s < a->keys; s++)
-        for (int64_t d = 0; visible(a, query, s) && d < a->value_depth; d++)
+        for (int64_t d = 0; is_read(a, query, s) && d < a->value_depth; d++)
             to[d] += a->weights[s] * a->v[(query->kv_head * a->keys + s) * a->value_depth + d];
 }
 
@@ -160,24 +170,32 @@ Status eval_attention(EvalCall *call) {
     return TG_OK;
 }
 
+/* g . v_s; of a value that is not read 0 or, with g, NaN. */
+static double weight_gradient(const Attention *a, const Query *query, const double *g, int64_t s) {
+    const double *value = a->v + (query->kv_head * a->keys + s) * a->value_depth;
+    double sum = a->penalty;
+    for (int64_t d = 0; d < a->value_depth; d++)
+        sum += g[d] * (is_read(a, query, s) ? value[d] : 0);
+    return sum;
+}
+
+/* Part of a key in a gradient: with a mask, what is not finite as 0. A row that sees NaN is NaN by its weights. */
+static double key_at(const Attention *a, int64_t index) { return a->mask && !isfinite(a->k[index]) ? 0 : a->k[index]; }
+
 /* Gradients, with p the weights and g the cotangent's row:
    dv_s += p_s g;  ds_s = p_s (g . v_s - sum_r p_r g . v_r);  dq += scale ds_s k_s;  dk_s += scale ds_s q */
 static void add_gradients(EvalCall *call, const Attention *a, const Query *query) {
     const double *g = call->operands[3].at + query->row * a->value_depth;
     double mean = 0;
     for (int64_t s = 0; s < a->keys; s++)
-        if (visible(a, query, s))
-            mean += a->weights[s] * product(g, a->v + (query->kv_head * a->keys + s) * a->value_depth, a->value_depth);
+        mean += a->weights[s] * weight_gradient(a, query, g, s);
     for (int64_t s = 0; s < a->keys; s++) {
-        if (!visible(a, query, s))
-            continue;
         int64_t row = query->kv_head * a->keys + s;
-        double along = product(g, a->v + row * a->value_depth, a->value_depth);
-        double factor = lowered(a, a->weights[s] * (along - mean) * a->scale);
+        double factor = lowered(a, a->weights[s] * (weight_gradient(a, query, g, s) - mean) * a->scale);
         for (int64_t d = 0; call->node->op == OP_attention_dv && d < a->value_depth; d++)
             call->result->at[row * a->value_depth + d] += a->weights[s] * g[d];
         for (int64_t d = 0; call->node->op == OP_attention_dq && d < a->depth; d++)
-            call->result->at[query->row * a->depth + d] += factor * a->k[row * a->depth + d];
+            call->result->at[query->row * a->depth + d] += factor * key_at(a, row * a->depth + d);
         for (int64_t d = 0; call->node->op == OP_attention_dk && d < a->depth; d++)
             call->result->at[row * a->depth + d] += factor * a->q[query->row * a->depth + d];
     }

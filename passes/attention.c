@@ -6,7 +6,8 @@
        dS = scale * P * (do v' - rowsum(P * (do v')))         dq = dS k         dk = dS' q
 
    H / KV query heads share a key head: they are an axis of the query side that dk and dv contract. With a mask, keys and values
-   that are not finite may stand behind it: they are read as 0, and a visible one makes its row NaN.
+   that are not finite may stand behind it: they are read as 0, and a visible one makes its row NaN. A query or a cotangent that is not
+   finite makes the gradients of all keys NaN, unless its row sees none: then it is read as 0.
 
    Of bf16 and f16 operands the scores, P and dS are f32. P and dS are rounded to the operands' type, once, where dots read them; dS is
    made of the rounded P, which is what forward has to keep. */
@@ -126,6 +127,24 @@ static NodeId visible(const Attention *a) {
     return seen;
 }
 
+/* bool [N..., H, T]: the row sees no key. */
+static NodeId sees_none(const Attention *a) {
+    NodeId seen = tg_select(a->b, visible(a), constant(a, 0, a->scores), constant(a, -INFINITY, a->scores));
+    NodeId most = row_reduce(a, OP_reduce_max, seen);
+    return tg_binary(a->b, OP_eq, most, constant(a, -INFINITY, tg_node(a->b->func, most)->type));
+}
+
+/* [N..., H, T, X] with 0 in the rows that see no key, which without a mask there are not. */
+static NodeId seeing(const Attention *a, NodeId x) {
+    if (!a->mask)
+        return x;
+    Type type = type_of(a, x);
+    TypeId id = tg_node(a->b->func, x)->type;
+    NodeId none = tg_broadcast(a->b, sees_none(a), axes_run(a->arena, 0, type.rank - 1).at, type.rank - 1u,
+                               tg_type_with(a->graph, id, DT_BOOL));
+    return tg_select(a->b, none, constant(a, 0, id), x);
+}
+
 /* With a mask: what is not finite as 0. */
 static NodeId readable(const Attention *a, NodeId x) {
     if (!a->mask)
@@ -140,16 +159,11 @@ static NodeId weights(const Attention *a) {
     if (seen)
         scores = tg_select(a->b, seen, scores, constant(a, -INFINITY, a->scores));
     NodeId most = row_reduce(a, OP_reduce_max, scores);
-    TypeId row = tg_node(a->b->func, most)->type;
-    NodeId none = tg_binary(a->b, OP_eq, most, constant(a, -INFINITY, row));
-    if (a->mask) /* a row that sees nothing: exp(-inf - 0) = 0 */
-        most = tg_select(a->b, none, constant(a, 0, row), most);
     NodeId exp = tg_unary(a->b, OP_exp, tg_binary(a->b, OP_sub, scores, along_row(a, most)));
     NodeId sum = row_reduce(a, OP_reduce_sum, exp);
-    NodeId one = constant(a, 1, row);
-    if (a->mask)
-        sum = tg_select(a->b, none, one, sum);
-    return as(a, tg_binary(a->b, OP_mul, exp, along_row(a, tg_binary(a->b, OP_div, one, sum))), a->dtype);
+    NodeId one = constant(a, 1, tg_node(a->b->func, sum)->type);
+    NodeId p = tg_binary(a->b, OP_mul, exp, along_row(a, tg_binary(a->b, OP_div, one, sum)));
+    return as(a, seeing(a, p), a->dtype);
 }
 
 /* 0 for every row, or NaN where a visible key's value is not finite. */
@@ -180,19 +194,23 @@ static NodeId penalty(const Attention *a) {
     return row_reduce(a, OP_reduce_sum, tg_select(a->b, visible(a), beside, constant(a, 0, a->scores)));
 }
 
-static NodeId output(const Attention *a) {
-    NodeId out = query_dot(a, weights(a), readable(a, a->v), 2, a->result);
+static NodeId with_penalty(const Attention *a, NodeId x) {
     if (!a->mask)
-        return out;
-    Type type = type_of(a, out);
-    NodeId extra = as(a, penalty(a), a->result);
-    extra = tg_broadcast(a->b, extra, axes_run(a->arena, 0, type.rank - 1).at, type.rank - 1u, tg_node(a->b->func, out)->type);
-    return tg_binary(a->b, OP_add, out, extra);
+        return x;
+    Type type = type_of(a, x);
+    NodeId extra = as(a, penalty(a), type.dtype);
+    extra = tg_broadcast(a->b, extra, axes_run(a->arena, 0, type.rank - 1).at, type.rank - 1u, tg_node(a->b->func, x)->type);
+    return tg_binary(a->b, OP_add, x, extra);
+}
+
+static NodeId output(const Attention *a) {
+    return with_penalty(a, query_dot(a, weights(a), readable(a, a->v), 2, a->result));
 }
 
 /* dS, rounded to the operands' type. */
 static NodeId score_gradient(const Attention *a, NodeId cotangent) {
-    NodeId p = as(a, weights(a), a->wide), dp = query_dot(a, cotangent, readable(a, a->v), 1, a->wide);
+    NodeId p = as(a, weights(a), a->wide);
+    NodeId dp = with_penalty(a, query_dot(a, seeing(a, cotangent), readable(a, a->v), 1, a->wide));
     NodeId sum = row_reduce(a, OP_reduce_sum, tg_binary(a->b, OP_mul, p, dp));
     NodeId ds = tg_binary(a->b, OP_mul, p, tg_binary(a->b, OP_sub, dp, along_row(a, sum)));
     return as(a, tg_binary(a->b, OP_mul, ds, constant(a, a->scale, a->scores)), a->dtype);
@@ -232,8 +250,8 @@ static NodeId expand(void *pass_context, const Copy *copy, NodeId id, const Node
     switch (node->op) {
     case OP_attention: return output(&a);
     case OP_attention_dq: return query_dot(&a, score_gradient(&a, operands[3]), readable(&a, a.k), 2, a.result);
-    case OP_attention_dk: return key_dot(&a, score_gradient(&a, operands[3]), a.q);
-    default: return key_dot(&a, weights(&a), operands[3]);
+    case OP_attention_dk: return key_dot(&a, score_gradient(&a, operands[3]), seeing(&a, a.q));
+    default: return key_dot(&a, weights(&a), seeing(&a, operands[3]));
     }
 }
 

@@ -11,13 +11,14 @@ typedef enum Rounding {
     ROUND_maths, /* a function: some ulp */
     ROUND_sum,   /* a sum in another order: ulp of the sum of magnitudes */
     ROUND_each,  /* the same, and every step rounds to the result's type */
+    ROUND_weights, /* attention as dots: of scores in f32, weights in the result's type */
 } Rounding;
 
 static const uint8_t rounding[OP_COUNT] = {
     [OP_exp] = ROUND_maths,   [OP_expm1] = ROUND_maths,   [OP_log] = ROUND_maths,        [OP_log1p] = ROUND_maths,
     [OP_rsqrt] = ROUND_maths, [OP_sin] = ROUND_maths,     [OP_cos] = ROUND_maths,        [OP_tanh] = ROUND_maths,
     [OP_erf] = ROUND_maths,   [OP_sigmoid] = ROUND_maths, [OP_pow] = ROUND_maths,        [OP_reduce_sum] = ROUND_sum,
-    [OP_cumsum] = ROUND_sum,  [OP_dot] = ROUND_sum,       [OP_scatter_add] = ROUND_each,
+    [OP_cumsum] = ROUND_sum,  [OP_dot] = ROUND_sum,       [OP_scatter_add] = ROUND_each, [OP_attention] = ROUND_weights,
 };
 
 typedef struct FloatInfo {
@@ -50,12 +51,14 @@ static bool within(double got, double wanted, double tolerance, double most) {
     return fabs(got - wanted) <= tolerance;
 }
 
-/* The sums over the operands' magnitudes. */
+/* The sums over the operands' magnitudes; of attention over the values'. */
 static Tensor magnitudes(EvalState *state, const Graph *graph, const Func *func, NodeId id, const Tensor *operands) {
     Tensor positive[MOST_OPERANDS], sum = {0};
     const Node *node = tg_node(func, id);
     for (uint32_t i = 0; i < node->operand_count; i++) {
         positive[i] = operands[i];
+        if (node->op == OP_attention && i != 2)
+            continue;
         positive[i].at = TG_ALLOC(state->arena, double, operands[i].count + 1);
         for (int64_t k = 0; k < operands[i].count; k++)
             positive[i].at[k] = fabs(operands[i].at[k]);
@@ -79,11 +82,22 @@ static double sum_ulps(EvalState *state, const Graph *graph, const Func *func, c
     return 32 + terms / 2;
 }
 
+/* Scores are sums of products, and an error in a score is relative in its weight. */
+static double score_ulps(const Graph *graph, const Func *func, const Node *node, const Tensor *operands) {
+    const Type *q = tg_node_type(graph, func, tg_operand(func, node, 0));
+    double most[2] = {0, 0};
+    for (int i = 0; i < 2; i++)
+        for (int64_t k = 0; k < operands[i].count; k++)
+            most[i] = fmax(most[i], fabs(operands[i].at[k]));
+    return 32 + 8 * most[0] * most[1] * (double)q->dims[q->rank - 1].size * node->attr->number;
+}
+
 static double tolerance_at(Rounding rule, double ulps, DType in, DType out, double wanted, double magnitude) {
     FloatInfo to = info_of(out), sum = info_of(in == DT_F64 ? DT_F64 : DT_F32);
     if (rule == ROUND_maths) /* f64 has functions of its own, whose bound is 1e-12 */
         return (out == DT_F64 ? 1e-12 : (out == DT_F32 ? 5 : 2) * to.ulp) * fabs(wanted) + to.least;
-    return (rule == ROUND_each ? 8 * to.ulp : ulps * sum.ulp) * magnitude + 2 * to.ulp * fabs(wanted) + 4 * to.least;
+    double each = rule == ROUND_each ? 8 * to.ulp : ulps * sum.ulp + (rule == ROUND_weights ? to.ulp : 0);
+    return each * magnitude + 2 * to.ulp * fabs(wanted) + 4 * to.least;
 }
 
 int64_t tg_first_wrong(EvalState *state, const Graph *graph, const Func *func, NodeId id, const Tensor *operands,
@@ -96,10 +110,10 @@ int64_t tg_first_wrong(EvalState *state, const Graph *graph, const Func *func, N
     Rounding rule = tg_is_float(out) ? (Rounding)rounding[node->op] : ROUND_same;
     if (tg_eval_node(state, graph, func, id, operands, &exact) != TG_OK || exact.count != got->count)
         return 0;
-    bool sums = rule == ROUND_sum || rule == ROUND_each;
+    bool sums = rule >= ROUND_sum;
     if (sums)
         size = magnitudes(state, graph, func, id, operands);
-    double ulps = sum_ulps(state, graph, func, node);
+    double ulps = rule == ROUND_weights ? score_ulps(graph, func, node, operands) : sum_ulps(state, graph, func, node);
     double most = info_of(out).most, sum_most = rule == ROUND_each ? most : in == DT_F64 ? DBL_MAX : FLT_MAX;
     for (int64_t i = 0; i < exact.count; i++) {
         *wanted = exact.at[i];

@@ -377,6 +377,38 @@ static bool grow(Growth *w, Op op) {
     return false;
 }
 
+/* Dots of few rows by one weight, as a loop over time has them; some depend on the one before. */
+static void make_steps(Growth *w) {
+    enum { MOST_DOTS = 4 };
+    Gen *g = &w->g;
+    g->op = OP_dot;
+    g->dtype = tg_is_float(w->dtype) ? w->dtype : DT_F32;
+    int64_t first = gen_below(g, 2), second = gen_below(g, 2), count = 2 + gen_below(g, MOST_DOTS - 1);
+    Type x = {.dtype = g->dtype, .rank = 2, .dims = {{grown_size(g, true), false}, {grown_size(g, true), false}}}, weight = x;
+    Type line = {.dtype = g->dtype, .rank = 1, .dims = {{grown_size(g, true), false}}};
+    weight.dims[first] = x.dims[1];
+    weight.dims[1 - first] = line.dims[0];
+    if (g->flavour == FLAVOUR_BATCH && chance(w, 70))
+        x.dims[0] = (Dim){second ? 1 : 3, true};
+    NodeId operands[] = {0, grown_operand(g, &weight, VALUES_ANY), chance(w, 40) ? grown_operand(g, &line, VALUES_ANY) : 0};
+    Attr attr = {.list = {[2] = gen_ints(&(int64_t){1}, 1), [3] = gen_ints(&first, 1)}};
+    for (int64_t i = 0; i < count; i++) {
+        NodeId before = i && chance(w, 25) ? adapted(w, w->r->func->nodes.count - 1, &x) : 0;
+        operands[0] = before ? before : grown_operand(g, &x, VALUES_ANY);
+        tg_build(&g->b, OP_dot, &attr, operands, operands[2] ? 3 : 2, type_id(w, &line));
+    }
+}
+
+/* Such dots, or nothing. */
+static bool grow_steps(Growth *w) {
+    GrowthMark mark = grow_mark(w);
+    make_steps(w);
+    if (w->g.b.error == NULL && grow_evaluate(w))
+        return true;
+    grow_back(w, mark);
+    return false;
+}
+
 /* `x` and the buffer's old value, which is read element by element or all for each. */
 static NodeId with_old(Growth *w, uint32_t buffer, NodeId x) {
     Type type = *type_of(w, x);
@@ -447,7 +479,7 @@ void grow_operations(Growth *w) {
     tg_push(w->g.arena, &w->values, (Tensor){0});
     int64_t wanted = 3 + gen_below(&w->g, MOST_STEPS - 2);
     for (int64_t made = 0, tries = 0; made < wanted && (tries < 6 * wanted || made == 0); tries++)
-        made += grow(w, any_op(w));
+        made += chance(w, 4) ? grow_steps(w) : grow(w, any_op(w));
     for (int tries = 0; w->last && tries < 8; tries++)
         if (grow(w, w->last))
             return;

@@ -218,7 +218,7 @@ static Outcome evaluate_funcs(Suite *s, const Trial *t, const Graph *graph, Kind
     return out;
 }
 
-/* One pass that keeps values, over whole steps. */
+/* One pass that keeps values, or merges rows, over whole steps. */
 static void check_steps(Suite *s, const Trial *t, Kind kind, const char *names, bool fold, bool fuse, const Graph *in,
                         const Outcome *wanted) {
     Graph *out;
@@ -234,7 +234,7 @@ static void check_each(Suite *s, const Trial *t, const Graph *in) {
     Outcome wanted = evaluate(s, t, in, EVAL_TYPED, KIND_PLAIN);
     for (int i = 0; i < PASS_COUNT; i++) {
         const PassInfo *pass = tg_pass(i);
-        if (pass->from != in->level || pass->effect != EFFECT_KEEPS)
+        if (pass->from != in->level || (pass->effect != EFFECT_KEEPS && i != PASS_merge))
             continue;
         check_steps(s, t, (Kind)i, pass->name, false, true, in, &wanted);
         check_steps(s, t, (Kind)i, pass->name, true, pass->to != LEVEL_KERNEL, in, &wanted);
@@ -335,7 +335,7 @@ bool trial_check_model(Suite *s, Trial *t) {
 void trial_lower_model(Suite *s, Trial *t) {
     bool fold = t->seed % 2 != 0;
     Graph *base;
-    if (!trial_passes(s, t, fold ? "clean,layout" : "layout", fold, true, t->base, &base))
+    if (!trial_passes(s, t, fold ? "merge,clean,layout" : "layout", fold, true, t->base, &base))
         return;
     t->base = base;
     t->lowered = trial_lower(s, t, base, true, &t->fused) && trial_lower(s, t, base, false, &t->unfused);

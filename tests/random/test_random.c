@@ -113,7 +113,8 @@ static void print_report(const Report *r) {
     print_kinds(r, "evaluator:", KIND_PLAIN, KIND_DIFFERENCES);
     print_kinds(r, "passes:", 0, PASS_COUNT - 1);
     print_kinds(r, "CPU:", KIND_FUSED, KIND_THREADS);
-    printf("  gradients along %llu directions near differences\n", (unsigned long long)r->directions);
+    printf("  gradients along %llu directions near differences; %llu graphs with merged dots\n", (unsigned long long)r->directions,
+           (unsigned long long)r->merges);
 }
 
 static void print_rare(const Report *r) {
@@ -185,6 +186,7 @@ static void test_graphs(void) {
     uint64_t wanted = is_long ? LONG_EXECUTIONS : EXECUTIONS;
     run_seeds(&report, last, wanted, is_long ? 9 : 3);
     CU_ASSERT_TRUE(report.executions >= wanted);
+    CU_ASSERT_TRUE(report.merges > 0);
     check_operations(&report);
 }
 

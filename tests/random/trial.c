@@ -48,6 +48,14 @@ void trial_note(const Graph *graph, uint64_t *ops) {
 
 /* ---- passes ---- */
 
+static uint32_t dots_of(const Graph *graph) {
+    uint32_t count = 0;
+    for (uint32_t f = 0; f < graph->funcs.count; f++)
+        for (NodeId id = 1; id < graph->funcs.at[f]->nodes.count; id++)
+            count += tg_node(graph->funcs.at[f], id)->op == OP_dot;
+    return count;
+}
+
 bool trial_passes(Suite *s, const Trial *t, const char *names, bool fold, bool fuse, const Graph *in, Graph **out) {
     PassContext context = {.arena = &s->arena, .diags = &s->diags};
     PassOptions options = tg_pass_options();
@@ -55,6 +63,7 @@ bool trial_passes(Suite *s, const Trial *t, const char *names, bool fold, bool f
     options.no_fuse = !fuse;
     if (tg_passes_run(&context, &options, names, in, out) == TG_OK) {
         trial_note(*out, s->report->ops);
+        s->report->merges += strcmp(names, "merge") == 0 && fold && dots_of(*out) < dots_of(in);
         return true;
     }
     trial_complain(s, t, "passes %s fail", names);
@@ -72,7 +81,7 @@ static uint64_t next_random(uint64_t *state) {
 }
 
 const char *trial_order(Suite *s, uint64_t *random, bool *fold, bool *fuse) {
-    static const char *const names[] = {"merge", "clean", "layout"}; /* to the evaluator a merged row is the same sum */
+    static const char *const names[] = {"merge", "clean", "layout"};
     Str list = tg_str(&s->arena);
     int count = 2 + (int)(next_random(random) % 4);
     for (int k = 0; k < count; k++)

@@ -25,6 +25,7 @@ typedef enum Kind {
 typedef struct Report {
     uint64_t first, last; /* seeds */
     uint64_t graphs, models, open_steps, steps, directions, failures, executions, by[KIND_COUNT];
+    uint64_t merges; /* graphs whose dots the pass merge has merged */
     uint64_t ops[OP_COUNT], cpu_ops[OP_COUNT]; /* graphs that have the operation; those that ran on the CPU */
     double seconds;
 } Report;
