@@ -69,6 +69,15 @@ static const LoweredCase POINTWISE[] = {
      "%5 : u8[20] = convert %1 %6 : u8[20] = sub %5, %5 %7 : bool[20] = lt %1, %2 %8 : i32[20] = select %7, %1, %2 "
      "%9 : f32[20] = convert %1 return a %3 return b %4 return c %5 return d %6 return e %7 return f %8 return g %9",
      1, 1, 0},
+    {"of a number below 0 and of one too great an unsigned type has its ends", "%a: i8[3]",
+     "%1 : i32[3] = const values=[-5, 300, 70000] %2 : u8[3] = convert %1 %3 : u16[3] = convert %1 %4 : i8[3] = arg index=0 \"a\" "
+     "%5 : i8[3] = neg %4 %6 : u8[3] = convert %5 %7 : u16[3] = convert %5 return a %2 return b %3 return c %6 return d %7",
+     1, 1, 0},
+    {"an integer that f32 does not hold is rounded once", "",
+     "%1 : i32[2] = const values=[1077936129, 1077936128] %2 : bf16[2] = convert %1 return y %2", 1, 1, 0},
+    {"sign and is_finite of what is not finite", "",
+     "%1 : f32[5] = const values=[nan, -inf, inf, -0, 3] %2 : f32[5] = sign %1 %3 : bool[5] = is_finite %1 return y %2 return z %3", 1, 1,
+     0},
     {"float mod", "%a: f32[20], %b: f32[20]",
      "%1 : f32[20] = arg index=0 \"a\" %2 : f32[20] = arg index=1 \"b\" %3 : f32[20] = mod %1, %2 return y %3", 1, 1,
      0},
@@ -207,6 +216,10 @@ static const LoweredCase COLUMNS[] = {
      "%1 : bf16[B, 5] = arg index=0 \"x\" %2 : f32[B, 5] = convert %1 "
      "%3 : f32[5] = reduce_sum %2 axes=0 %4 : bf16[5] = convert %3 return y %4",
      50, 40, 1e-2},
+    {"the greatest of unsigned numbers, in chunks", "",
+     "%1 : i32[B, 3] = iota axis=0 %2 : i32[B, 3] = iota axis=1 %3 : i32[B, 3] = add %1, %2 %4 : u8[B, 3] = convert %3 "
+     "%5 : u8[3] = reduce_max %4 axes=0 %6 : u8[3] = reduce_min %4 axes=0 return y %5 return z %6",
+     240, 211, 0},
     {"empty", "%x: f32[0, 5]", "%1 : f32[0, 5] = arg index=0 \"x\" %2 : f32[5] = reduce_sum %1 axes=0 return y %2", 1,
      1, 0},
     {"no rows", "%x: f32[B, 5]", "%1 : f32[B, 5] = arg index=0 \"x\" %2 : f32[5] = reduce_sum %1 axes=0 return y %2",
@@ -240,6 +253,9 @@ static const LoweredCase ALONE[] = {
      "%1 : f32[6, 5] = arg index=0 \"t\" %2 : i32[B] = arg index=1 \"i\" %3 : f32[6, B] = take %1, %2 axis=1 return y "
      "%3",
      4, 3, 0},
+    {"take by unsigned numbers past 127", "%t: f32[250, 2]",
+     "%1 : f32[250, 2] = arg index=0 \"t\" %2 : u8[3] = const values=[3, 128, 249] %3 : f32[3, 2] = take %1, %2 axis=0 return y %3", 1, 1,
+     0},
     {"scatter", "%i: i64[B, 3], %u: f32[B, 3, 5]",
      "%1 : i64[B, 3] = arg index=0 \"i\" %2 : f32[B, 3, 5] = arg index=1 \"u\" %3 : f32[6, 5] = scatter_add %1, %2 "
      "axis=0 "

@@ -1,4 +1,5 @@
 /* The builder: what it shares and folds, and what it must not. */
+#include "ir/fold.h"
 #include "tests/ir/support.h"
 
 #include <math.h>
@@ -92,6 +93,21 @@ static void test_identities(void) {
     end(&f);
 }
 
+static void test_truths(void) {
+    Fixture f;
+    begin(&f, true);
+    NodeId x = tg_arg(&f.b, 2, "z", type_named(&f.w, "bool[4]")), yes = number(&f, "bool[4]", 1), no = number(&f, "bool[4]", 0);
+    CU_ASSERT_EQUAL(tg_binary(&f.b, OP_and, x, yes), x);
+    CU_ASSERT_EQUAL(tg_binary(&f.b, OP_and, yes, x), x);
+    CU_ASSERT_EQUAL(tg_binary(&f.b, OP_and, x, no), no);
+    CU_ASSERT_EQUAL(tg_binary(&f.b, OP_and, no, x), no);
+    CU_ASSERT_EQUAL(tg_binary(&f.b, OP_or, x, no), x);
+    CU_ASSERT_EQUAL(tg_binary(&f.b, OP_or, no, x), x);
+    CU_ASSERT_EQUAL(tg_binary(&f.b, OP_or, x, yes), yes);
+    CU_ASSERT_EQUAL(tg_binary(&f.b, OP_or, yes, x), yes);
+    end(&f);
+}
+
 static void test_integer_identities(void) {
     Fixture f;
     begin(&f, true);
@@ -117,6 +133,9 @@ static void test_views(void) {
     CU_ASSERT_EQUAL(tg_operand(f.b.func, tg_node(f.b.func, wider), 0), f.x);
     CU_ASSERT_EQUAL(tg_node(f.b.func, wider)->attr->list[0].at[0], 2);
     CU_ASSERT_EQUAL(tg_broadcast_like(&f.b, f.x, type_named(&f.w, "f32[4]")), f.x);
+    int64_t axis = 2;
+    CU_ASSERT_EQUAL(tg_build(&f.b, OP_reverse, &(Attr){0}, &x, 1, 0), x);
+    CU_ASSERT_NOT_EQUAL(tg_build(&f.b, OP_reverse, &(Attr){.list = {{&axis, 1}}}, &x, 1, 0), x);
     end(&f);
 }
 
@@ -144,6 +163,9 @@ static void test_large_constants(void) {
     NodeId sum = tg_binary(&f.b, OP_add, big, big);
     CU_ASSERT(is_const(&f, sum, 6));
     CU_ASSERT_EQUAL(tg_node(f.b.func, sum)->type, tg_node(f.b.func, big)->type);
+    double zeros[] = {0, -0.0}, alike[] = {NAN, NAN};
+    CU_ASSERT_PTR_NOT_NULL(tg_node(f.b.func, tg_const_values(&f.b, type_named(&f.w, "f32[2]"), zeros, 2))->attr->dense);
+    CU_ASSERT(is_const(&f, tg_const_values(&f.b, type_named(&f.w, "f32[2]"), alike, 2), NAN));
     double values[3] = {1, -0.0, NAN};
     NodeId dense = tg_build(&f.b, OP_const, &(Attr){.dense = values}, NULL, 0, type_named(&f.w, "f32[3]"));
     const Node *twice = tg_node(f.b.func, tg_binary(&f.b, OP_add, dense, dense));
@@ -202,6 +224,7 @@ int main(void) {
         {"sharing", test_sharing},
         {"no fold", test_no_fold},
         {"identities", test_identities},
+        {"truths", test_truths},
         {"integers", test_integer_identities},
         {"views", test_views},
         {"constants", test_constants},

@@ -112,6 +112,8 @@ static const struct {
     {"f32[B]", "i32 = argmax %1 axis=0", "is the batch"},
     {"f32[B, 64];f32[10, 63]", "f32[B, 10] = dot %1, %2 contract_a=1 contract_b=1",
      "f32[B, 64] and f32[10, 63] differ where they are contracted: dimension 1 is 64, dimension 1 is 63"},
+    {"f32[2, 3];f32[3, 3]", "f32[2] = dot %1, %2 contract_a=[1, 1] contract_b=[0, 1]", "dimension 1 of f32[2, 3] is named twice"},
+    {"f32[B, 2];f32[B, 2]", "f32[B, 2] = dot %1, %2 contract_a=1 contract_b=1", "f32[B, B] has the batch in two dimensions"},
     {"f32[B, 2];f32[B, 2]", "f32[B, B] = dot %1, %2 contract_a=1 contract_b=1", "the batch in one dimension"},
     {"f32[2, 3];f32[3, 5];f32[4]", "f32[2, 5] = dot %1, %2, %3 contract_a=1 contract_b=0",
      "bias is f32[4], it needs f32[5]"},

@@ -21,7 +21,7 @@ static uint64_t next_random(uint64_t *state) {
 static double special(uint64_t pick) {
     static const double values[] = {0,      -0.0,     1,    -1,    0.5,      1.5,      2.5,        -2.5,       1e-40,
                                     -1e-40, 0x1p-126, 3e38, -3e38, 65504,    65520,    1e10,       -1e10,      255,
-                                    256,    127.5,    -128, -129,  0x1.01p0, 0x1.03p0, 0x1.fep127, 0x1.fffp127};
+                                    256,    127.5,    -128, -129,  0x1.01p0, 0x1.03p0, 0x1.fep127, 0x1.fffp127, 0x1.0100001p0, 0x1.0020001p0};
     static const double not_finite[] = {NAN, INFINITY, -INFINITY};
     size_t count = sizeof values / sizeof *values;
     return pick % 16 == 0 ? not_finite[pick / 16 % 3] : values[pick / 16 % count];
