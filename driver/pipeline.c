@@ -55,7 +55,6 @@ static Status not_built(Pipeline *p, CliOption option, const char *only) {
 }
 
 Status pipeline_check_options(Pipeline *p) {
-    TG_TRY(not_built(p, CLI_PRECISION, "f32"));
     TG_TRY(not_built(p, CLI_DP, "1"));
     TG_TRY(not_built(p, CLI_TP, "1"));
     TG_TRY(not_built(p, CLI_PP, "1"));
@@ -163,6 +162,7 @@ static Status lower(Pipeline *p) {
         sets = p->cli->sets;
     LowerOptions options = {.sets = sets.at, .set_count = sets.count, .fold = p->cli->value[CLI_NO_FOLD] == NULL,
                             .check_only = p->cli->command == COMMAND_CHECK};
+    TG_TRY(precision_rules(p, &options));
     if (p->cli->value[CLI_SHAPES] || p->cli->command == COMMAND_EXPLAIN)
         shapes_watch(p, &options);
     TG_TRY(tg_lower(p->arena, p->diags, p->sources, p->unit, p->std, &options, &p->model));
@@ -201,6 +201,7 @@ static Status plan(Pipeline *p) {
 
 Status pipeline_run(Pipeline *p, Stage until) {
     TG_TRY(pipeline_check_options(p));
+    TG_TRY(precision_choose(p));
     Status status;
     PassOptions options = pipeline_pass_options(p, &status);
     TG_TRY(status);
@@ -211,6 +212,7 @@ Status pipeline_run(Pipeline *p, Stage until) {
     if (until == STAGE_NAMES)
         return TG_OK;
     TG_TRY(lower(p));
+    p->model->training.precision = p->low;
     PassContext *context = pipeline_passes(p);
     if (until >= STAGE_STEP)
         TG_TRY(tg_phases_run(context, &options, "layout", p->model, &p->step));

@@ -18,6 +18,7 @@ typedef struct Pipeline {
     Texts run_sets;  /* of --set: those that the program takes */
     Unit *unit, *std;
     bool named; /* names are checked */
+    DType low; /* of mixed precision; DT_F32: there is none */
     Graph *model, *step, *kernel;
     Lowered lowered;
     const char *doing;      /* the part that runs: "parsing"; NULL: none yet */
@@ -28,6 +29,10 @@ typedef struct Pipeline {
     Shapes *shapes; /* of --shapes, once lowering has begun; or NULL */
 } Pipeline;
 
+/* What -p asks for: p->low. */
+TG_CHECKED Status precision_choose(Pipeline *p);
+/* Reads the rules of --autocast. */
+TG_CHECKED Status precision_rules(Pipeline *p, LowerOptions *options);
 PassOptions pipeline_pass_options(Pipeline *p, Status *status);
 /* Their part that is for compiler developers: --print-changed, --opt-bisect-limit, -Rpass, -Rpass-missed. False: reported. */
 bool pass_reports(Pipeline *p, PassOptions *options);

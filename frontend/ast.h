@@ -120,9 +120,18 @@ typedef struct SeenShape {
 } SeenShape;
 
 /* What the command line adds. */
+/* A line of an --autocast file: what the instances whose paths match compute in. */
+typedef struct PrecisionRule {
+    const char *pattern; /* net.blocks.*.attn */
+    bool in_f32;         /* else the classes of the ops decide, whatever holds around it */
+    Loc loc;
+} PrecisionRule;
+
 typedef struct LowerOptions {
     const char *const *sets; /* NAME=VALUE */
     uint32_t set_count;
+    const PrecisionRule *precision_rules;
+    uint32_t precision_rule_count;
     bool fold;
     bool check_only; /* the graph will not be compiled: what is not built yet has its shape and is no error */
     void (*see)(void *context, const SeenShape *shape); /* NULL, or called for all shapes of the user's files, as they come */

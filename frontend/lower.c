@@ -176,6 +176,7 @@ Status tg_lower(Arena *arena, Diags *diags, const Sources *sources, const Unit *
                  .options = options,
                  .reported = tg_map(arena)};
     l->set_used = TG_ALLOC(arena, bool, options->set_count + 1);
+    l->rule_used = TG_ALLOC(arena, bool, options->precision_rule_count + 1);
     bool ok;
     do
         ok = lower_once(l);
@@ -184,7 +185,8 @@ Status tg_lower(Arena *arena, Diags *diags, const Sources *sources, const Unit *
     if (!ok)
         return diags->errors ? TG_MODEL : TG_INTERNAL;
     sort_functions(l->graph);
-    if (!lower_settings_known(l))
+    bool known = lower_settings_known(l);
+    if (!lower_check_rules(l) || !known)
         return TG_USAGE;
     return diags->errors ? TG_MODEL : TG_OK;
 }

@@ -343,6 +343,8 @@ Value lower_cast(Lower *l, const Ast *at, Value x, DType dtype) {
         return lower_tensor(l, lower_operand(l, at, x, dtype), NULL);
     if (x.kind != VAL_TENSOR)
         return lower_fail(l, at->loc, "%s cannot be cast to %s", lower_kind_text(l, x), tg_dtype(dtype)->name);
+    if (lower_type(l, x)->dtype == dtype && dtype == DT_F32)
+        lower_mark_value(l, at, x);
     if (lower_type(l, x)->dtype == dtype)
         return lower_tensor(l, x.tensor->node, x.tensor);
     Type type = *lower_type(l, x);

@@ -205,6 +205,7 @@ Value lower_call_bound(Lower *l, const Closure *closure, Env *arguments, const A
     }
     const Type *initial = l->initial;
     const char *setting = l->setting, *path = l->path;
+    Precision precision = lower_enter_precision(l, closure->self);
     l->initial = NULL;
     l->setting = NULL;
     l->depth++;
@@ -219,6 +220,7 @@ Value lower_call_bound(Lower *l, const Closure *closure, Env *arguments, const A
     l->initial = initial;
     l->setting = setting;
     l->path = path;
+    lower_leave_precision(l, precision);
     if (ok)
         return forget_names(l, result);
     bool repeats = l->trace && l->last_trace == at;

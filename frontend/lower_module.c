@@ -156,6 +156,7 @@ Value lower_instantiate(Lower *l, Env *env, const Ast *call, const Closure *modu
     Instance *instance = TG_ALLOC(l->arena, Instance, 1);
     instance->module = module;
     instance->path = l->path;
+    lower_rule_precision(l, instance);
     instance->arguments = lower_env(l, module->env);
     instance->members = lower_env(l, instance->arguments);
     if (!lower_arguments(l, env, call, module->ast->kid[0], instance->arguments, module->ast->name))
@@ -204,6 +205,10 @@ Value lower_mark(Lower *l, Env *env, const Ast *mark) {
         freeze(l, value);
         return value;
     }
+    if (strcmp(mark->name, "precision") == 0 && mark->kid_count == 2) {
+        lower_mark_f32(value);
+        return value;
+    }
     if (strcmp(mark->name, "shard") == 0 && mark->kid_count == 2) {
         if (value.kind != VAL_INSTANCE || known_dim(value.instance, mark->kid[1]))
             return value;
@@ -216,7 +221,7 @@ Value lower_mark(Lower *l, Env *env, const Ast *mark) {
             return value;
         return lower_is_error(stage) ? stage : lower_fail(l, mark->kid[1]->loc, "'stage' takes an integer from 0");
     }
-    return lower_fail(l, mark->loc, "there is no mark '%s'; marks are shard(dimension), frozen, stage(number)",
+    return lower_fail(l, mark->loc, "there is no mark '%s'; marks are shard(dimension), frozen, stage(number), precision(f32)",
                       mark->name);
 }
 

@@ -76,18 +76,21 @@ static void check_loop(Sema *s, const Ast *ast) { /* a comprehension */
 }
 
 static void check_mark(Sema *s, const Ast *ast) {
-    static const char *const marks[] = {"shard", "frozen", "stage", NULL};
+    static const char *const marks[] = {"shard", "frozen", "stage", "precision", NULL};
     sema_expr(s, ast->kid[0]);
     if (!sema_is(ast->name, marks)) {
-        tg_error(s->diags, ast->name_loc, "unknown mark '%s'%s", ast->name, sema_hint(s, ast->name, marks, 3));
-        sema_fixit(s, ast->name_loc, ast->name, marks, 3);
+        tg_error(s->diags, ast->name_loc, "unknown mark '%s'%s", ast->name, sema_hint(s, ast->name, marks, 4));
+        sema_fixit(s, ast->name_loc, ast->name, marks, 4);
         return;
     }
     bool is_shard = strcmp(ast->name, "shard") == 0; /* its argument names a dimension of what it marks */
+    bool is_precision = strcmp(ast->name, "precision") == 0;
     uint32_t wanted = strcmp(ast->name, "frozen") == 0 ? 0 : 1;
     if (ast->kid_count - 1 != wanted)
         tg_error(s->diags, ast->name_loc, "the mark '%s' takes %s", ast->name,
                  wanted ? "one argument" : "no arguments");
+    else if (is_precision && (ast->kid[1]->kind != AST_NAME || strcmp(ast->kid[1]->name, "f32") != 0))
+        tg_error(s->diags, ast->kid[1]->loc, "an instance is marked 'precision(f32)'; the low type is what -p says");
     else if (!is_shard)
         all(s, ast, 1);
     else if (ast->kid[1]->kind != AST_NAME)

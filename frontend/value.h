@@ -76,6 +76,8 @@ struct Instance {
     const Closure *module;
     Env *arguments, *members;
     const char *path;
+    Precision precision; /* of what its functions compute; BY_CLASS: as around it */
+    bool is_ruled;       /* by --autocast, which goes before marks */
 };
 
 typedef struct DataValue {
@@ -173,6 +175,7 @@ typedef struct Lower {
     const Unit *unit, *std;
     const LowerOptions *options;
     bool *set_used; /* per options->sets */
+    bool *rule_used; /* per options->precision_rules */
 
     Graph *graph;
     Env *std_env, *file_env;
@@ -387,5 +390,19 @@ Value lower_builtin_call(Lower *l, Env *env, const Ast *call, uint32_t builtin);
 Value lower_builtin_apply(Lower *l, Env *env, const Ast *at, uint32_t builtin, const Value *arguments, uint32_t count);
 const char *lower_builtin_name(uint32_t builtin);
 uint32_t lower_builtin_count(void);
+
+/* ---- precision (lower_precision.c) ---- */
+
+/* What --autocast says of a new instance. */
+void lower_rule_precision(Lower *l, Instance *instance);
+/* precision(f32) after an instance or a list of them. */
+void lower_mark_f32(Value value);
+/* f32(x) of an f32: mixed precision computes it in f32. The library's own casts say nothing. */
+void lower_mark_value(Lower *l, const Ast *at, Value x);
+/* Around a call: `self` is the instance whose function it is, or NULL. */
+Precision lower_enter_precision(Lower *l, const Instance *self);
+void lower_leave_precision(Lower *l, Precision outer);
+/* Reports rules of --autocast that named no instance; true: there are none. */
+bool lower_check_rules(Lower *l);
 
 #endif

@@ -92,7 +92,7 @@ static void key_attr(Builder *b, const AttrField *field, const Attr *attr, const
 static uint64_t *shared_place(Builder *b, const Node *node, const NodeId *operands, const AttrField *fields,
                               uint32_t count) {
     b->scratch.length = 0;
-    uint32_t head[] = {node->op, node->type, node->operand_count};
+    uint32_t head[] = {node->op, node->type, node->operand_count, node->precision};
     key_add(&b->scratch, head, sizeof head);
     key_add(&b->scratch, operands, sizeof *operands * node->operand_count);
     for (uint32_t i = 0; i < count; i++)
@@ -157,8 +157,12 @@ static NodeId build(Builder *b, Op op, const Attr *attr, const NodeId *operands,
         if (known != 0 && may(b, "fold"))
             return merged(b, known);
     }
-    Node node = {
-        .op = (uint16_t)op, .operand_count = (uint16_t)count, .type = type, .locs = b->locs, .attr = &complete_attr};
+    Node node = {.op = (uint16_t)op,
+                 .operand_count = (uint16_t)count,
+                 .type = type,
+                 .locs = b->locs,
+                 .precision = b->precision,
+                 .attr = &complete_attr};
     uint64_t *place = b->fold ? shared_place(b, &node, operands, fields, field_count) : NULL;
     if (place != NULL && *place != 0 && may(b, "share"))
         return merged(b, (NodeId)*place);
@@ -178,10 +182,13 @@ NodeId tg_build(Builder *b, Op op, const Attr *attr, const NodeId *operands, uin
 NodeId tg_build_like(Builder *b, const Graph *from_graph, const Func *from, NodeId id, const NodeId *operands) {
     const Node *node = tg_node(from, id);
     LocsId locs = b->locs;
+    Precision precision = b->precision;
     b->locs = node->locs;
+    b->precision = node->precision;
     bool owned = from_graph->arena == b->graph->arena;
     NodeId copy = build(b, (Op)node->op, node->attr, operands, node->operand_count, node->type, owned);
     b->locs = locs;
+    b->precision = precision;
     return copy;
 }
 

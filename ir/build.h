@@ -20,6 +20,7 @@ typedef struct Builder {
     bool fold;        /* off: nothing is folded or shared: the baseline of "no passes" */
     const BuilderGate *gate; /* NULL: nobody is asked */
     LocsId locs;      /* given to nodes as they are made */
+    Precision precision; /* likewise */
     Map shared;
     Str scratch;
     const char *error;

@@ -87,6 +87,8 @@ bool tg_has_batch(const Training *training) {
     return training->batch >= 1 && training->micro >= 1 && training->lanes >= 1 && training->batch <= INT64_MAX - training->micro;
 }
 
+bool tg_is_mixed(const Training *training) { return tg_is_low(training->precision); }
+
 bool tg_is_loss(const Graph *graph, const Result *result) {
     return result->kind == RESULT_VALUE && graph->training.loss && strcmp(result->name, graph->training.loss) == 0;
 }

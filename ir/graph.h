@@ -20,6 +20,9 @@ typedef enum Op {
    reads a parameter. */
 typedef enum CastClass { CAST_follow, CAST_low, CAST_f32, CAST_take } CastClass;
 
+/* What the user says of one value, whatever its op's class: it is computed in f32, or in the low type where the class allows it. */
+typedef enum Precision { PRECISION_BY_CLASS, PRECISION_F32, PRECISION_LOW, PRECISION_COUNT } Precision;
+
 /* How fusion treats an op: a leaf that any kernel may hold; one element of the result from one of each operand; only an index
    map; a reduction; a kernel of its own; a library's; a call at kernel level. */
 typedef enum FuseKind {
@@ -46,6 +49,7 @@ const char *tg_func_kind_name(int kind);
 const char *tg_buffer_class_name(int class);
 const char *tg_scalar_class_name(int class);
 const char *tg_level_name(int level);
+const char *tg_precision_name(int precision); /* "f32", "low" */
 Op tg_op_named(const char *name); /* OP_COUNT: no such op */
 
 typedef uint32_t NodeId; /* index into Func.nodes; node 0 is no node */
@@ -81,6 +85,7 @@ typedef struct Node {
     TypeId type;
     uint32_t operands; /* first of operand_count in Func.operands */
     LocsId locs;
+    Precision precision; /* graph@model, until the pass autocast */
     const Attr *attr;
 } Node;
 
@@ -211,6 +216,7 @@ typedef struct Training {
     int32_t clip_scalar;     /* index into scalars of the setting clip_norm, or -1 */
     uint64_t seed;
     const char *loss;        /* name of the field that is minimised: "loss" */
+    DType precision;         /* the low type of mixed precision, BF16 or F16; another: there is none */
 } Training;
 
 typedef enum Level { LEVEL_MODEL, LEVEL_STEP, LEVEL_KERNEL } Level;
@@ -239,6 +245,7 @@ Graph *tg_graph_like(Arena *arena, const Graph *graph, Level level);
 Func *tg_func_new(Graph *graph, FuncKind kind, const char *name);
 Func *tg_func_find(const Graph *graph, FuncKind kind, const char *name); /* name NULL: the first of the kind */
 bool tg_has_batch(const Training *training); /* batch, micro and lanes are sizes: a graph may name none, or others */
+bool tg_is_mixed(const Training *training);
 bool tg_is_loss(const Graph *graph, const Result *result); /* the value that is minimised; a graph may name none */
 const char *tg_intern(Graph *graph, const char *text);
 

@@ -49,6 +49,11 @@ const char *tg_scalar_class_name(int class) {
     return class <= SCALAR_COMPUTED ? names[class] : NULL;
 }
 
+const char *tg_precision_name(int precision) {
+    static const char *const names[] = {"by_class", "f32", "low"};
+    return precision < PRECISION_COUNT ? names[precision] : NULL;
+}
+
 const char *tg_level_name(int level) {
     static const char *const names[] = {"model", "step", "kernel"};
     return level <= LEVEL_KERNEL ? names[level] : NULL;

@@ -190,6 +190,10 @@ static bool parse_data(Parser *p) {
     return true;
 }
 
+static const DType low_types[] = {DT_BF16, DT_F16};
+enum { LOW_TYPES = sizeof low_types / sizeof *low_types };
+static const char *low_type_name(int choice) { return tg_dtype(low_types[choice])->name; }
+
 static bool parse_train(Parser *p) {
     Training *t = &p->graph->training;
     int64_t clip_scalar = -1;
@@ -202,6 +206,12 @@ static bool parse_train(Parser *p) {
         !parse_option(p, "loss", &t->loss))
         return false;
     t->shuffle = ir_accept_word(p, "shuffle");
+    if (ir_accept_word(p, "precision")) {
+        int choice;
+        if (!ir_expect(p, '=') || !ir_parse_choice(p, low_type_name, LOW_TYPES, "low type: bf16 or f16", &choice))
+            return false;
+        t->precision = low_types[choice];
+    }
     t->clip_scalar = (int32_t)clip_scalar;
     return (clip_scalar >= -1 && clip_scalar < p->graph->scalars.count) ||
            ir_fail(p, "there is no scalar %lld", (long long)clip_scalar);

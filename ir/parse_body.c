@@ -82,8 +82,16 @@ static bool parse_attr_value(Parser *p, const AttrField *field, TypeId type, Att
     }
 }
 
+static bool parse_precision(Parser *p, Precision *precision) {
+    int choice;
+    if (!ir_parse_choice(p, tg_precision_name, PRECISION_COUNT, "precision: f32 or low", &choice))
+        return false;
+    *precision = (Precision)choice;
+    return true;
+}
+
 /* `word=value` pairs and the text, in any order, up to something else. */
-static bool parse_attrs(Parser *p, Op op, TypeId type, Attr *attr) {
+static bool parse_attrs(Parser *p, Op op, TypeId type, Attr *attr, Precision *precision) {
     AttrField fields[TG_ATTR_FIELDS];
     uint32_t count = tg_attr_fields(op, fields);
     for (;;) {
@@ -95,6 +103,13 @@ static bool parse_attrs(Parser *p, Op op, TypeId type, Attr *attr) {
         size_t length = ir_peek_word(p);
         if (length == 0 || p->place.at + length >= p->end || p->place.at[length] != '=')
             return true;
+        static const char mark[] = "precision";
+        if (length == sizeof mark - 1 && memcmp(p->place.at, mark, length) == 0) {
+            p->place.at += length + 1;
+            if (!parse_precision(p, precision))
+                return false;
+            continue;
+        }
         const AttrField *field = NULL;
         for (uint32_t i = 0; i < count; i++)
             if (tg_attr_field_is(&fields[i], p->place.at, length))
@@ -210,9 +225,10 @@ static bool parse_node(Parser *p, Values *values) {
     Op op;
     ir_skip_space(p);
     Place begin = p->place;
+    values->builder.precision = PRECISION_BY_CLASS;
     if (!ir_parse_marked(p, '%', &name) || (ir_accept(p, ':') && !ir_parse_type(p, &type)) || !ir_expect(p, '=') ||
         !parse_op(p, &op) || !parse_references(p, op, &attr) || !parse_operands(p, values, &operands) ||
-        !parse_attrs(p, op, type, &attr) || !ir_parse_locs(p, &values->builder.locs))
+        !parse_attrs(p, op, type, &attr, &values->builder.precision) || !ir_parse_locs(p, &values->builder.locs))
         return false;
     return add_node(p, values, begin, name, op, &attr, &operands, type);
 }

@@ -241,6 +241,8 @@ static void print_node(Printer *p, const Func *func, NodeId id) {
     for (uint32_t i = 0; i < count; i++)
         if (!is_reference(fields[i].kind))
             print_attr(p, &fields[i], node);
+    if (node->precision != PRECISION_BY_CLASS)
+        tg_str_printf(p->to, " precision=%s", tg_precision_name((int)node->precision));
     print_locs(p, node->locs);
 }
 
@@ -369,7 +371,10 @@ static void print_training(Printer *p) {
         print_number(p->to, t->clip_norm);
         tg_str_printf(p->to, " clip_scalar=%d seed=%llu", t->clip_scalar, (unsigned long long)t->seed);
         print_option(p->to, "loss", t->loss);
-        tg_str_printf(p->to, "%s\n", t->shuffle ? " shuffle" : "");
+        tg_str_printf(p->to, "%s", t->shuffle ? " shuffle" : "");
+        if (tg_is_mixed(t))
+            tg_str_printf(p->to, " precision=%s", tg_dtype(t->precision)->name);
+        tg_str_printf(p->to, "\n");
     }
     print_data(p, "train", &t->train);
     for (uint32_t i = 0; i < t->validate.count; i++)

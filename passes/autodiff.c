@@ -14,6 +14,7 @@ typedef struct Autodiff {
     Builder *b;
     uint32_t forward;   /* nodes below this one are the forward pass */
     bool *varies;       /* depends on a trained parameter */
+    bool *is_weight;    /* a low copy of a parameter, or what only moves its elements: its gradient is in f32 */
     Parts *parts;       /* of each node's cotangent */
     NodeId *cotangent;
 } Autodiff;
@@ -36,8 +37,32 @@ static void mark_varying(Autodiff *a) {
     }
 }
 
-/* The backward pass; `grad` and `wanted` have room for the operands of any node. */
-static void backward(Autodiff *a, NodeId loss, NodeId *grad, bool *wanted) {
+static bool is_low(const Autodiff *a, NodeId id) { return tg_is_low(tg_node_type(a->graph, a->b->func, id)->dtype); }
+
+static void mark_weights(Autodiff *a) {
+    const Func *func = a->b->func;
+    for (NodeId id = 1; id < a->forward; id++) {
+        const Node *node = tg_node(func, id);
+        if (!is_low(a, id) || node->operand_count != 1)
+            continue;
+        NodeId below = tg_operand(func, node, 0);
+        bool copies = node->op == OP_convert && is_trained(a->graph, tg_node(func, below));
+        a->is_weight[id] = copies || (tg_op((Op)node->op)->fuse == FUSE_view && a->is_weight[below]);
+    }
+}
+
+/* What `node` sends back, to the parts of its operands. */
+static void send_back(Autodiff *a, const Node *node, const Vjp *vjp) {
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        if (vjp->grad[i] == 0 || !vjp->wanted[i])
+            continue;
+        NodeId part = vjp->in_f32[i] ? tg_convert(a->b, vjp->grad[i], DT_F32) : vjp->grad[i];
+        tg_push(a->context->arena, &a->parts[tg_operand(a->b->func, node, i)], part);
+    }
+}
+
+/* The backward pass; `grad`, `in_f32` and `wanted` have room for the operands of any node. */
+static void backward(Autodiff *a, NodeId loss, NodeId *grad, bool *wanted, bool *in_f32) {
     const Func *func = a->b->func;
     const Cotangents sums = {.arena = a->context->arena, .b = a->b};
     tg_push(sums.arena, &a->parts[loss], tg_const(a->b, func->nodes.at[loss].type, 1));
@@ -47,13 +72,13 @@ static void backward(Autodiff *a, NodeId loss, NodeId *grad, bool *wanted) {
         a->cotangent[id] = a->varies[id] ? tg_cotangent_sum(&sums, &a->parts[id]) : 0;
         if (a->cotangent[id] == 0)
             continue;
-        for (uint32_t i = 0; i < node.operand_count; i++)
+        for (uint32_t i = 0; i < node.operand_count; i++) {
             wanted[i] = a->varies[tg_operand(func, &node, i)];
-        Vjp vjp = {.b = a->b, .func = func, .node = id, .cotangent = a->cotangent[id], .wanted = wanted, .grad = grad};
+            in_f32[i] = a->is_weight[tg_operand(func, &node, i)];
+        }
+        Vjp vjp = {.b = a->b, .func = func, .node = id, .cotangent = a->cotangent[id], .wanted = wanted, .in_f32 = in_f32, .grad = grad};
         tg_vjp(&vjp);
-        for (uint32_t i = 0; i < node.operand_count; i++)
-            if (grad[i] && wanted[i])
-                tg_push(sums.arena, &a->parts[tg_operand(func, &node, i)], grad[i]);
+        send_back(a, &node, &vjp);
     }
 }
 
@@ -96,9 +121,12 @@ static Status differentiate(PassContext *context, const Graph *in, const Func *f
     a.varies = TG_ALLOC(context->arena, bool, a.forward);
     a.parts = TG_ALLOC(context->arena, Parts, a.forward);
     a.cotangent = TG_ALLOC(context->arena, NodeId, a.forward);
+    a.is_weight = TG_ALLOC(context->arena, bool, a.forward);
     mark_varying(&a);
+    mark_weights(&a);
     uint32_t room = func->operands.count + 1;
-    backward(&a, loss, TG_ALLOC(context->arena, NodeId, room), TG_ALLOC(context->arena, bool, room));
+    backward(&a, loss, TG_ALLOC(context->arena, NodeId, room), TG_ALLOC(context->arena, bool, room),
+             TG_ALLOC(context->arena, bool, room));
     NodeId *gradients = TG_ALLOC(context->arena, NodeId, out->buffers.count + 1);
     bool *read = TG_ALLOC(context->arena, bool, out->buffers.count + 1);
     gather(&a, gradients, read);

@@ -5,6 +5,7 @@
      the steps too;
    - the rows that readers of a table send back, and what else the whole table gets (a head that is the embedding's own weight): the
      rows are added to that, where they belong, and no table of zeros is filled and read again.
+   Low parts that are added are added in f32, and rounded once.
    A loop of n steps then costs n small copies, not n passes over the whole value. */
 #include "passes/cotangent.h"
 
@@ -127,9 +128,9 @@ static void merge_products(const Cotangents *c, Parts *parts) {
     if (dots.count == 1)
         return;
     static const int64_t axes[] = {0, 1};
-    Ints none = {0}, both = {axes, 2};
-    NodeId a = stack(c, &dots, 0), b = stack(c, &dots, 1);
-    parts->at[place] = tg_dot(c->b, a, b, none, none, both, both, 0);
+    Attr attr = {.list = {{0}, {0}, {axes, 2}, {axes, 2}}};
+    NodeId operands[] = {stack(c, &dots, 0), stack(c, &dots, 1)};
+    parts->at[place] = tg_build(c->b, OP_dot, &attr, operands, 2, node_of(c, dots.at[0])->type);
 }
 
 static bool is_batch_sum(const Cotangents *c, NodeId id) {
@@ -187,8 +188,10 @@ NodeId tg_cotangent_sum(const Cotangents *c, Parts *parts) {
         return whole;
     merge_products(c, parts);
     add_in_place(c, parts);
-    NodeId sum = parts->at[0];
+    DType dtype = type_of(c, parts->at[0])->dtype;
+    bool is_low = parts->count > 1 && tg_is_low(dtype);
+    NodeId sum = is_low ? tg_convert(c->b, parts->at[0], DT_F32) : parts->at[0];
     for (uint32_t i = 1; i < parts->count; i++)
-        sum = tg_binary(c->b, OP_add, sum, parts->at[i]);
-    return sum;
+        sum = tg_binary(c->b, OP_add, sum, is_low ? tg_convert(c->b, parts->at[i], DT_F32) : parts->at[i]);
+    return tg_convert(c->b, sum, dtype);
 }

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-static const char *const order[] = {"simplify", "autodiff", "optimizer", "simplify", "batch", "attention", "merge", "clean", "layout", "fuse"};
+static const char *const order[] = {"autocast", "simplify", "autodiff", "optimizer", "simplify", "batch", "attention", "merge", "clean", "layout", "fuse"};
 
 enum { ORDER = sizeof order / sizeof *order };
 

@@ -61,7 +61,7 @@ static bool has_narrow_types(const Graph *graph) {
 }
 
 static double tolerance_of(const Graph *graph, PassEffect effect) {
-    return has_narrow_types(graph) ? 0.05 : effect == EFFECT_ROUNDS ? 1e-6 : 1e-9;
+    return has_narrow_types(graph) || tg_is_mixed(&graph->training) ? 0.05 : effect == EFFECT_ROUNDS ? 1e-6 : 1e-9;
 }
 
 static bool same(const Comparison *c, double a, double b) {

@@ -15,7 +15,8 @@ typedef struct Vjp {
     NodeId cotangent;      /* of the node's type */
     const NodeId *operand; /* the node's operands; set by tg_vjp */
     bool *wanted;          /* per operand: needs a gradient */
-    NodeId *grad;          /* out, per operand, of the operand's type; 0: none */
+    const bool *in_f32;    /* per operand: a gradient in f32 is wanted, though the operand is low */
+    NodeId *grad;          /* out, per operand, of the operand's type or in f32; 0: none */
 } Vjp;
 
 /* Sets every element of `grad`. Errors of building are left in the builder. */

@@ -53,8 +53,14 @@ static bool order_of(const Side *side, const int64_t *first, uint32_t first_coun
     return true;
 }
 
+static NodeId product(Vjp *v, bool in_f32, NodeId x, NodeId y, Ints batch_x, Ints batch_y, Ints contract_x, Ints contract_y) {
+    Attr attr = {.list = {batch_x, batch_y, contract_x, contract_y}};
+    Type type = {.dtype = in_f32 ? DT_F32 : grad_type(v, x).dtype};
+    return tg_build(v->b, OP_dot, &attr, (NodeId[]){x, y}, 2, tg_type(&v->b->graph->types, &type));
+}
+
 /* The gradient of the operand `side` from the cotangent and `other_node`, whose free axes are contracted away. */
-static NodeId dot_gradient(Vjp *v, const Side *side, const Side *other, NodeId other_node) {
+static NodeId dot_gradient(Vjp *v, bool in_f32, const Side *side, const Side *other, NodeId other_node) {
     int64_t batch[TG_MAX_RANK], contract[TG_MAX_RANK], back[TG_MAX_RANK], perm[TG_MAX_RANK];
     for (uint32_t i = 0; i < side->batch.count; i++)
         batch[i] = i;
@@ -65,9 +71,9 @@ static NodeId dot_gradient(Vjp *v, const Side *side, const Side *other, NodeId o
     Ints other_contract = {other->free, other->free_count};
     uint32_t rank = side->batch.count + side->free_count + side->contract.count;
     if (order_of(side, back, side->contract.count, side->free, side->free_count, perm))
-        return tg_dot(v->b, other_node, v->cotangent, other->batch, result_batch, other_contract, result_contract, 0);
+        return product(v, in_f32, other_node, v->cotangent, other->batch, result_batch, other_contract, result_contract);
     bool ordered = order_of(side, side->free, side->free_count, back, side->contract.count, perm);
-    NodeId x = tg_dot(v->b, v->cotangent, other_node, result_batch, other->batch, result_contract, other_contract, 0);
+    NodeId x = product(v, in_f32, v->cotangent, other_node, result_batch, other->batch, result_contract, other_contract);
     return ordered ? x : tg_transpose(v->b, x, perm, rank);
 }
 
@@ -77,14 +83,14 @@ void vjp_dot(Vjp *v) {
     Side a = side_of(v, v->operand[0], attr->list[0], attr->list[2], batch_count);
     Side b = side_of(v, v->operand[1], attr->list[1], attr->list[3], batch_count + a.free_count);
     if (v->wanted[0])
-        v->grad[0] = dot_gradient(v, &a, &b, v->operand[1]);
+        v->grad[0] = dot_gradient(v, v->in_f32[0], &a, &b, v->operand[1]);
     if (v->wanted[1])
-        v->grad[1] = dot_gradient(v, &b, &a, v->operand[0]);
+        v->grad[1] = dot_gradient(v, v->in_f32[1], &b, &a, v->operand[0]);
     if (tg_node(v->b->func, v->node)->operand_count == 3 && v->wanted[2]) {
         bool reduced[TG_MAX_RANK] = {false};
         for (uint32_t i = 0; i < batch_count + a.free_count; i++)
             reduced[i] = true;
-        v->grad[2] = grad_sum(v, v->cotangent, reduced);
+        v->grad[2] = grad_sum(v, tg_convert(v->b, v->cotangent, grad_type(v, v->operand[2]).dtype), reduced);
     }
 }
 

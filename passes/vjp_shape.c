@@ -59,7 +59,12 @@ NodeId grad_expand(Vjp *v, NodeId x, Ints axes, TypeId full) {
     return tg_broadcast(v->b, x, dims, kept, full);
 }
 
-void vjp_reshape(Vjp *v) { v->grad[0] = tg_reshape(v->b, v->cotangent, grad_type_id(v, v->operand[0])); }
+/* The type of an operand's gradient: the operand's, or f32 if the cotangent is (a low parameter's). */
+static TypeId type_like(Vjp *v, NodeId operand) {
+    return tg_type_with(v->b->graph, grad_type_id(v, operand), grad_type(v, v->cotangent).dtype);
+}
+
+void vjp_reshape(Vjp *v) { v->grad[0] = tg_reshape(v->b, v->cotangent, type_like(v, v->operand[0])); }
 
 void vjp_transpose(Vjp *v) {
     Ints perm = grad_attr(v)->list[0];
@@ -78,7 +83,7 @@ void vjp_broadcast(Vjp *v) {
         reduced[i] = true;
     for (uint32_t i = 0; i < dims.count; i++)
         reduced[dims.at[i]] = !tg_dim_equal(from.dims[i], to.dims[dims.at[i]]);
-    v->grad[0] = tg_reshape(v->b, grad_sum(v, v->cotangent, reduced), grad_type_id(v, v->operand[0]));
+    v->grad[0] = tg_reshape(v->b, grad_sum(v, v->cotangent, reduced), type_like(v, v->operand[0]));
 }
 
 static NodeId pad_zeros(Vjp *v, NodeId x, const int64_t *low, const int64_t *high, const int64_t *interior,
@@ -100,7 +105,7 @@ void vjp_slice(Vjp *v) {
     int64_t low[TG_MAX_RANK], high[TG_MAX_RANK], interior[TG_MAX_RANK];
     for (int i = 0; i < to.rank; i++) {
         if (to.dims[i].size == 0) {
-            v->grad[0] = tg_const(v->b, grad_type_id(v, v->operand[0]), 0.0);
+            v->grad[0] = tg_const(v->b, type_like(v, v->operand[0]), 0.0);
             return;
         }
         int64_t start = attr->list[0].at[i], stride = attr->list[2].at[i];
@@ -176,7 +181,7 @@ void vjp_take(Vjp *v) {
     bool low = tg_is_low(dtype);
     TypeId sums = low ? tg_type_with(v->b->graph, table, DT_F32) : table;
     v->grad[0] = tg_build(v->b, OP_scatter_add, grad_attr(v), operands, 2, sums);
-    if (low)
+    if (low && !v->in_f32[0])
         v->grad[0] = tg_convert(v->b, v->grad[0], dtype);
 }
 

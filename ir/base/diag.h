@@ -38,7 +38,8 @@ typedef enum Severity { SEV_NOTE, SEV_REMARK, SEV_WARNING, SEV_ERROR } Severity;
     X(shadow, true, "a name hides an argument or a file-level name that was meant.")                                      \
     X(unused, true, "a value, an argument or a binding is never read.")                                                   \
     X(untrained, true, "the optimizer has no parameter to update: there is none, or all are frozen.")                     \
-    X(batch_coupled, true, "rows depend on a sum over the batch that depends on parameters; micro-batches can't be split.")
+    X(batch_coupled, true, "rows depend on a sum over the batch that depends on parameters; micro-batches can't be split.") \
+    X(emulated_type, true, "-p asks for a type that this machine has no units for; it computes in another.")
 
 typedef enum Warning {
 #define X(name, on, text) WARN_##name,
