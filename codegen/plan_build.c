@@ -22,7 +22,7 @@ uint32_t tg_plan_add_buffer(Planner *p, PlanBufferClass class, const char *name,
 /* Buffer i of the plan is buffer i of the graph. */
 static void add_persistent(Planner *p) {
     static const PlanBufferClass class_of[] = {
-        [BUFFER_PARAM] = PLAN_PARAM, [BUFFER_STATE] = PLAN_STATE, [BUFFER_OPTIMIZER] = PLAN_OPTIMIZER, [BUFFER_SUM] = PLAN_SUM};
+        [BUFFER_PARAM] = PLAN_PARAM, [BUFFER_STATE] = PLAN_STATE, [BUFFER_OPTIMIZER] = PLAN_OPTIMIZER, [BUFFER_COPY] = PLAN_COPY, [BUFFER_SUM] = PLAN_SUM};
     for (uint32_t i = 0; i < p->graph->buffers.count; i++) {
         const Buffer *from = &p->graph->buffers.at[i];
         uint32_t index = tg_plan_add_buffer(p, class_of[from->class], from->name, tg_type_of(&p->graph->types, from->type), 1);
@@ -46,6 +46,7 @@ static bool plan_kind(FuncKind kind, PlanFuncKind *out) {
     case FUNC_EVAL_MICRO: *out = PLAN_EVAL_MICRO; return true;
     case FUNC_EVAL_FIELDS: *out = PLAN_EVAL_FIELDS; return true;
     case FUNC_MONITOR: *out = PLAN_MONITOR; return true;
+    case FUNC_COPIES: *out = PLAN_COPIES; return true;
     case FUNC_EXPORT: *out = PLAN_EXPORT; return true;
     default: return false;
     }

@@ -19,7 +19,7 @@ static int64_t staggered(int64_t offset, int64_t bytes, uint32_t phase) {
 
 /* A parameter, the states of its optimizer (neighbours) and its gradient differ. */
 static uint32_t phase_of(PlanBufferClass class, uint32_t index) {
-    static const uint32_t first[] = {[PLAN_PARAM] = 0, [PLAN_STATE] = 4, [PLAN_SUM] = 4, [PLAN_OPTIMIZER] = 8};
+    static const uint32_t first[] = {[PLAN_PARAM] = 0, [PLAN_STATE] = 4, [PLAN_SUM] = 4, [PLAN_OPTIMIZER] = 8, [PLAN_COPY] = 12};
     return class < sizeof first / sizeof *first ? first[class] + index % 4 : index % PHASES;
 }
 
@@ -90,7 +90,10 @@ static int64_t place_frames(Planner *p, int64_t base) {
 
 void tg_plan_place(Planner *p, TgPlan *plan) {
     static const PlanBufferClass fixed[] = {PLAN_SUM, PLAN_INPUT, PLAN_OUTPUT, PLAN_CONST};
-    int64_t offset = place_class(p, PLAN_OPTIMIZER, place_class(p, PLAN_STATE, place_class(p, PLAN_PARAM, 0)));
+    static const PlanBufferClass persistent[] = {PLAN_PARAM, PLAN_STATE, PLAN_OPTIMIZER, PLAN_COPY};
+    int64_t offset = 0;
+    for (size_t i = 0; i < sizeof persistent / sizeof *persistent; i++)
+        offset = place_class(p, persistent[i], offset);
     plan->persistent_bytes = offset;
     for (uint32_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         offset = place_class(p, fixed[i], offset);

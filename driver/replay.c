@@ -5,6 +5,7 @@
 #include "ir/plan/plan_codec.h"
 #include "runtime/exec.h"
 #include "runtime/safetensors.h"
+#include "runtime/weights.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -95,6 +96,7 @@ static Status restore(Replay *r) {
         }
         memcpy(tg_exec_address(r->exec, i, 0), tensor->values, tensor->bytes);
     }
+    tg_weights_copy(r->exec, plan);
     for (uint32_t i = 0; i < plan->scalar_count; i++)
         tg_exec_values(r->exec)[i] = strtod(note_of(r, tg_arena_printf(r->p->arena, "scalar.%s", plan->scalars[i].name)), NULL);
     TgScalars *scalars = tg_exec_scalars(r->exec);

@@ -115,6 +115,7 @@ typedef enum FuncKind {
     FUNC_FIELDS,     /* what follows the batch sums, in training */
     FUNC_EVAL_FIELDS, /* the same over the whole validation set */
     FUNC_MONITOR,    /* after a validation, from the scalars val.FIELD and since_best.N: best.N, keep, plateau.N, stop */
+    FUNC_COPIES,     /* stores every low copy of a parameter */
     FUNC_EXPORT,
     FUNC_KERNEL,    /* the body of a kernel: args are its inputs, values its outputs */
 } FuncKind;
@@ -142,6 +143,7 @@ typedef enum BufferClass {
     BUFFER_PARAM,
     BUFFER_STATE,     /* a module's `state` */
     BUFFER_OPTIMIZER, /* optimizer.<path>.<state> */
+    BUFFER_COPY,      /* the low copy of a parameter: copy.<path> */
     BUFFER_SUM,       /* accumulator of a batch sum over micro-batches: one copy per lane */
 } BufferClass;
 

@@ -33,6 +33,7 @@ const char *tg_func_kind_name(int kind) {
         [FUNC_FIELDS] = "fields",
         [FUNC_EVAL_FIELDS] = "eval_fields",
         [FUNC_MONITOR] = "monitor",
+        [FUNC_COPIES] = "copies",
         [FUNC_EXPORT] = "export",
         [FUNC_KERNEL] = "kernel",
     };
@@ -40,7 +41,7 @@ const char *tg_func_kind_name(int kind) {
 }
 
 const char *tg_buffer_class_name(int class) {
-    static const char *const names[] = {"param", "state", "optimizer", "sum"};
+    static const char *const names[] = {"param", "state", "optimizer", "copy", "sum"};
     return class <= BUFFER_SUM ? names[class] : NULL;
 }
 

@@ -1,10 +1,10 @@
 /* The pipeline, and why it has this order.
 
-   simplify comes first: autodiff then differentiates dots that have absorbed their transposes, so that their gradients are dots
+   autocast comes first, on what the user wrote, so that gradients have the types of what they are gradients of. simplify is next: autodiff then differentiates dots that have absorbed their transposes, so that their gradients are dots
    without copies too. autodiff adds the gradients to the objective. optimizer follows, since clipping and the gate read
    gradients. A second simplify cleans what the gradient rules left (transposed results, double casts). batch cuts the joint
    graph into the step's functions: it must see forward and backward together, to know which sums must be known before which
-   rows. attention stays one node until then, so that its
+   rows. copies follows at once, while a weight's cast is still one node. attention stays one node until then, so that its
    gradients share what they have in common in one function; merge follows, which puts the dots of a loop's steps together: it must see a function's dots of both directions. clean simplifies what
    both left and drops what no function needs after the cut. layout makes operands of dots regular while a
    transpose is still a node that fusion can place. fuse is last: a kernel never crosses a function. */
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-static const char *const order[] = {"autocast", "simplify", "autodiff", "optimizer", "simplify", "batch", "attention", "merge", "clean", "layout", "fuse"};
+static const char *const order[] = {"autocast", "simplify", "autodiff", "optimizer", "simplify", "batch", "copies", "attention", "merge", "clean", "layout", "fuse"};
 
 enum { ORDER = sizeof order / sizeof *order };
 

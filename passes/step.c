@@ -187,6 +187,16 @@ Status tg_step_compute_scalars(EvalState *state, Diags *diags, const Graph *grap
     return TG_OK;
 }
 
+Status tg_step_copies(EvalState *state, Diags *diags, const Graph *graph) {
+    const Func *func = tg_func_find(graph, FUNC_COPIES, NULL);
+    Tensor *results;
+    if (func == NULL)
+        return TG_OK;
+    TG_TRY(run_func(state, diags, graph, func, &results));
+    store_results(state, graph, func, results);
+    return TG_OK;
+}
+
 /* Micro-batches without records run too. */
 static Status run_rows(EvalState *state, Diags *diags, const Graph *graph, const Func *func, const StepRecords *records,
                        int64_t micros, bool evaluates) {
@@ -222,6 +232,7 @@ static Status run_functions(EvalState *state, Diags *diags, const Graph *graph, 
     const Training *training = &graph->training;
     int64_t micros = (training->batch + training->micro - 1) / training->micro;
     TG_TRY(tg_step_compute_scalars(state, diags, graph));
+    TG_TRY(tg_step_copies(state, diags, graph));
     for (uint32_t i = 0; i < graph->funcs.count; i++)
         if (graph->funcs.at[i]->kind == FUNC_PRE)
             TG_TRY(run_rows(state, diags, graph, graph->funcs.at[i], records, micros, false));
@@ -257,6 +268,7 @@ Status tg_step_evaluate(EvalState *state, Diags *diags, const Graph *graph, cons
     }
     int64_t micros = (records->count + graph->training.micro - 1) / graph->training.micro;
     TG_TRY(tg_step_compute_scalars(state, diags, graph));
+    TG_TRY(tg_step_copies(state, diags, graph));
     TG_TRY(run_rows(state, diags, graph, func, records, micros < graph->training.lanes ? graph->training.lanes : micros,
                     true));
     return run_fields(state, diags, graph, FUNC_EVAL_FIELDS, fields);

@@ -36,6 +36,8 @@ TG_CHECKED Status tg_step_evaluate(EvalState *state, Diags *diags, const Graph *
                                    StepFields *fields);
 /* Runs `init`, if there is one. */
 TG_CHECKED Status tg_step_init(EvalState *state, Diags *diags, const Graph *graph);
+/* Low copies as their parameters are, which may have come from elsewhere. A step begins with it. */
+TG_CHECKED Status tg_step_copies(EvalState *state, Diags *diags, const Graph *graph);
 /* Runs `scalars`, if there is one, and sets what it computes. */
 TG_CHECKED Status tg_step_compute_scalars(EvalState *state, Diags *diags, const Graph *graph);
 /* The run-time scalar, if the graph has it. */

@@ -69,6 +69,7 @@ Status tg_session_start(Session *session) {
     const PlanFunc *init = tg_plan_func(session->plan, PLAN_INIT, NULL);
     if (init != NULL)
         tg_exec_run(session->exec, init, 0);
+    tg_weights_copy(session->exec, session->plan);
     return TG_OK;
 }
 

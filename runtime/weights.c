@@ -103,10 +103,17 @@ static Status find_tensors(const TgPlan *plan, Arena *arena, const TensorFile *f
     return TG_OK;
 }
 
+void tg_weights_copy(TgExec *exec, const TgPlan *plan) {
+    const PlanFunc *copies = tg_plan_func(plan, PLAN_COPIES, NULL);
+    if (copies != NULL)
+        tg_exec_run(exec, copies, 0);
+}
+
 static void take_tensors(TgExec *exec, const TgPlan *plan, const Tensor *const *found) {
     for (uint32_t i = 0; i < plan->buffer_count; i++)
         if (found[i] != NULL)
             memcpy(tg_exec_address(exec, i, 0), found[i]->values, found[i]->bytes);
+    tg_weights_copy(exec, plan);
 }
 
 Status tg_weights_load(TgExec *exec, const TgPlan *plan, Arena *arena, DataVocabulary *words, const char *path,

@@ -6,6 +6,8 @@
 #include "runtime/exec.h"
 #include "runtime/safetensors.h"
 
+/* Writes the low copies of all parameters, where something else than a step has written those. */
+void tg_weights_copy(TgExec *exec, const TgPlan *plan);
 /* Appends the buffers of the classes whose bit (1 << PLAN_PARAM, ...) is in `classes`; the values stay in the exec's
  * arena. */
 void tg_weights_gather(TgExec *exec, const TgPlan *plan, Arena *arena, unsigned classes, TensorFile *file);

@@ -10,12 +10,13 @@
 #include "ir/base/str.h"
 #include "ir/plan/dtype.h"
 
-enum { TG_PLAN_VERSION = 4, TG_PLAN_RANK = 8 };
+enum { TG_PLAN_VERSION = 5, TG_PLAN_RANK = 8 };
 
 typedef enum PlanBufferClass {
     PLAN_PARAM,
     PLAN_STATE,
     PLAN_OPTIMIZER,
+    PLAN_COPY,   /* the low copy of a parameter */
     PLAN_SUM,    /* accumulators over micro-batches: `lanes` copies, one after the other, `lane_bytes` apart */
     PLAN_INPUT,  /* a field of the batch, or an export's argument: filled before the function runs; padding rows are zero */
     PLAN_OUTPUT, /* a named result of a function */
@@ -132,7 +133,9 @@ static inline int64_t tg_attention_columns(const PlanAttention *a, int64_t i) {
 }
 
 typedef enum PlanFuncKind {
-    PLAN_INIT, PLAN_SCALARS, PLAN_PRE, PLAN_MICRO, PLAN_TAIL, PLAN_FIELDS, PLAN_EVAL_MICRO, PLAN_EVAL_FIELDS, PLAN_MONITOR, PLAN_EXPORT,
+    PLAN_INIT, PLAN_SCALARS, PLAN_PRE, PLAN_MICRO, PLAN_TAIL, PLAN_FIELDS, PLAN_EVAL_MICRO, PLAN_EVAL_FIELDS, PLAN_MONITOR,
+    PLAN_COPIES, /* stores all COPY buffers: runs where parameters are written by others than TAIL */
+    PLAN_EXPORT,
 } PlanFuncKind;
 
 /* A named value of a function: in an OUTPUT buffer. */

@@ -21,6 +21,7 @@ void tg_plan_memory(const TgPlan *plan, int64_t bytes[PLAN_CLASS_COUNT]) {
 const char *tg_plan_memory_name(PlanBufferClass class) {
     static const char *const names[PLAN_CLASS_COUNT] = {
         [PLAN_PARAM] = "parameters", [PLAN_STATE] = "states",     [PLAN_OPTIMIZER] = "optimizer",
+        [PLAN_COPY] = "low copies",
         [PLAN_SUM] = "gradients",    [PLAN_INPUT] = "inputs",     [PLAN_OUTPUT] = "results",
         [PLAN_CONST] = "constants",  [PLAN_TEMP] = "activations", [PLAN_SCRATCH] = "workspace",
     };

@@ -4,14 +4,14 @@
 #include <string.h>
 
 static const char *class_name(PlanBufferClass class) {
-    static const char *const names[] = {"param",  "state", "optimizer", "sum",    "input",
+    static const char *const names[] = {"param",  "state", "optimizer", "copy", "sum", "input",
                                         "output", "const", "temp",      "scratch"};
     return names[class];
 }
 
 static const char *func_kind_name(PlanFuncKind kind) {
     static const char *const names[] = {"init",   "scalars",    "pre",         "micro", "tail",
-                                        "fields", "eval.micro", "eval.fields", "monitor", "export"};
+                                        "fields", "eval.micro", "eval.fields", "monitor", "copies", "export"};
     return names[kind];
 }
 
