@@ -87,7 +87,7 @@ LoopId scalar_expm1(LoopKernel *k, DType type, LoopId x) {
     LoopId p = fma_(k, e.square, e.q, e.r);
     LoopId half = power_of_two(k, two(k, LOOP_isub, e.n, i32(k, 1)));
     LoopId sum = fma_(k, half, p, two(k, LOOP_fsub, half, f32(k, 0.5)));
-    LoopId result = choose(k, two(k, LOOP_ieq, e.n, i32(k, 0)), p, two(k, LOOP_fadd, sum, sum));
+    LoopId result = two(k, LOOP_fadd, sum, sum);
     LoopId tiny = two(k, LOOP_flt, one(k, LOOP_fabs, x), f32(k, 0x1p-25));
     return choose(k, tiny, x, result);
 }

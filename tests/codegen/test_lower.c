@@ -73,6 +73,11 @@ static const LoweredCase POINTWISE[] = {
      "%1 : i32[3] = const values=[-5, 300, 70000] %2 : u8[3] = convert %1 %3 : u16[3] = convert %1 %4 : i8[3] = arg index=0 \"a\" "
      "%5 : i8[3] = neg %4 %6 : u8[3] = convert %5 %7 : u16[3] = convert %5 return a %2 return b %3 return c %6 return d %7",
      1, 1, 0},
+    {"integers divided by 0, and the least by -1", "",
+     "%1 : i32[5] = const values=[7, -7, 0, -2147483648, 9] %2 : i32[5] = const values=[0, 0, 0, -1, -1] %3 : i32[5] = div %1, %2 "
+     "%4 : i32[5] = mod %1, %2 %5 : u8[2] = const values=[200, 0] %6 : u8[2] = const value=0 %7 : u8[2] = mod %5, %6 "
+     "return y %3 return z %4 return u %7",
+     1, 1, 0},
     {"an integer that f32 does not hold is rounded once", "",
      "%1 : i32[2] = const values=[1077936129, 1077936128] %2 : bf16[2] = convert %1 return y %2", 1, 1, 0},
     {"sign and is_finite of what is not finite", "",

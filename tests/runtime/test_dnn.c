@@ -240,6 +240,32 @@ static void pieces_are_micro_batches(Arena *arena) {
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
+/* Two dots of one shape, whose results have rows at other distances, are two calls of the library. */
+static void distances(Arena *arena) {
+    enum { M = 5, N = 33, K = 17, WIDE = 40 };
+    PlanDot dots[2];
+    uint32_t out[2];
+    PlanMaker maker;
+    maker_init(&maker, arena);
+    uint32_t a = maker_buffer(&maker, PLAN_INPUT, DT_F32, M * K, 1), b = maker_buffer(&maker, PLAN_INPUT, DT_F32, K * N, 1);
+    maker_func(&maker, PLAN_MICRO, "micro");
+    for (int i = 0; i < 2; i++) {
+        dots[i] = maker_matrix_dot(DT_F32, M, N, K, false, false);
+        dots[i].out_m = i ? WIDE : N;
+        out[i] = maker_dot(&maker, dots[i], a, b, 0);
+        maker.buffers.at[out[i]].bytes = M * WIDE * 4;
+        maker.buffers.at[out[i]].dims[0] = M * WIDE;
+        (void)maker_buffer(&maker, PLAN_TEMP, DT_F32, M * WIDE, 1); /* room for the distance */
+    }
+    TgExec *exec = maker_open(&maker, 1, true);
+    fill(exec, a, DT_F32, M * K, 1);
+    fill(exec, b, DT_F32, K * N, 2);
+    tg_exec_run(exec, &maker.funcs.at[0], 0);
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT(worst_error(&dots[i], tg_exec_address(exec, out[i], 0)) <= 1);
+    tg_exec_close(exec);
+}
+
 #define TEST(name)                                                                                                     \
     static void run_##name(void) { with_arena(name); }
 TEST(against_a_plain_loop)
@@ -248,6 +274,7 @@ TEST(tiles_and_threads)
 TEST(choices)
 TEST(rows_keep_their_bits)
 TEST(pieces_are_micro_batches)
+TEST(distances)
 
 int main(void) {
     CU_initialize_registry();
@@ -258,6 +285,7 @@ int main(void) {
     CU_add_test(suite, "choices", run_choices);
     CU_add_test(suite, "rows keep their bits in any batch", run_rows_keep_their_bits);
     CU_add_test(suite, "pieces are micro-batches", run_pieces_are_micro_batches);
+    CU_add_test(suite, "rows at another distance", run_distances);
     CU_basic_run_tests();
     int failed = (int)CU_get_number_of_failures();
     CU_cleanup_registry();
