@@ -30,8 +30,11 @@ static Row begin(LoopKernel *k, const PlanAttention *a, double scale) {
 
 static void over_seen(const Row *r) { (void)tg_loop_for(r->k, MODE_VECTOR, integer(r->k, 0), r->seen, r->positions); }
 
-static LoopId load(const Row *r, uint32_t buffer) { return tg_loop_load(r->k, buffer, r->base, 1); }
-static void store(const Row *r, uint32_t buffer, LoopId value) { tg_loop_store(r->k, buffer, r->base, 1, value); }
+static LoopId load(const Row *r, uint32_t buffer) { return scalar_convert(r->k, tg_loop_load(r->k, buffer, r->base, 1), DT_F32); }
+
+static void store(const Row *r, uint32_t buffer, LoopId value) {
+    tg_loop_store(r->k, buffer, r->base, 1, scalar_convert(r->k, value, r->k->buffers.at[buffer].dtype));
+}
 
 /* Zeros from what the query sees to its block's end, and the end of the kernel. */
 static LoopKernel *finish(const Row *r, uint32_t buffer) {
@@ -44,7 +47,9 @@ static LoopKernel *finish(const Row *r, uint32_t buffer) {
 
 LoopKernel *tg_attention_weights(Arena *arena, const char *name, const PlanAttention *a, double scale) {
     LoopKernel *k = tg_loop_kernel(arena, name);
-    uint32_t scores = tg_loop_buffer(k, ROLE_OUT, DT_F32, a->queries * a->positions);
+    uint32_t scores = tg_loop_buffer(k, ROLE_OUT, DT_F32, a->queries * a->positions), weights = scores;
+    if (a->dtype != DT_F32)
+        weights = tg_loop_buffer(k, ROLE_OUT, a->dtype, a->queries * a->positions);
     Row r = begin(k, a, scale);
     over_seen(&r);
     LoopId most = tg_loop_op(k, LOOP_reduce_max, scalar_mul(k, DT_F32, load(&r, scores), r.scale), 0, 0);
@@ -57,21 +62,24 @@ LoopKernel *tg_attention_weights(Arena *arena, const char *name, const PlanAtten
     tg_loop_end(k);
     LoopId share = scalar_div(k, DT_F32, tg_loop_number(k, DT_F32, 1), sum);
     over_seen(&r);
-    store(&r, scores, scalar_mul(k, DT_F32, load(&r, scores), share));
+    store(&r, weights, scalar_mul(k, DT_F32, load(&r, scores), share));
     tg_loop_end(k);
-    return finish(&r, scores);
+    return finish(&r, weights);
 }
 
 LoopKernel *tg_attention_score_gradient(Arena *arena, const char *name, const PlanAttention *a, double scale) {
     LoopKernel *k = tg_loop_kernel(arena, name);
-    uint32_t weights = tg_loop_buffer(k, ROLE_IN, DT_F32, a->queries * a->positions);
-    uint32_t scores = tg_loop_buffer(k, ROLE_OUT, DT_F32, a->queries * a->positions);
+    bool low = a->dtype != DT_F32;
+    uint32_t weights = tg_loop_buffer(k, ROLE_IN, a->dtype, a->queries * a->positions);
+    uint32_t gradient = tg_loop_buffer(k, low ? ROLE_IN : ROLE_OUT, DT_F32, a->queries * a->positions), scores = gradient;
+    if (low)
+        scores = tg_loop_buffer(k, ROLE_OUT, a->dtype, a->queries * a->positions);
     Row r = begin(k, a, scale);
     over_seen(&r);
-    LoopId sum = tg_loop_op(k, LOOP_reduce_sum, scalar_mul(k, DT_F32, load(&r, weights), load(&r, scores)), 0, 0);
+    LoopId sum = tg_loop_op(k, LOOP_reduce_sum, scalar_mul(k, DT_F32, load(&r, weights), load(&r, gradient)), 0, 0);
     tg_loop_end(k);
     over_seen(&r);
-    LoopId beyond = scalar_sub(k, DT_F32, load(&r, scores), sum);
+    LoopId beyond = scalar_sub(k, DT_F32, load(&r, gradient), sum);
     store(&r, scores, scalar_mul(k, DT_F32, scalar_mul(k, DT_F32, load(&r, weights), beyond), r.scale));
     tg_loop_end(k);
     return finish(&r, scores);

@@ -6,10 +6,12 @@
 #include "codegen/loop.h"
 #include "ir/plan/plan.h"
 
-/* Scores, in place: exp(scale * s - most) / sum over what the query sees, 0 up to the block's end. */
+/* Scores, in f32, to exp(scale * s - most) / sum over what the query sees, 0 up to the block's end: in place, or of another type than f32
+   a second buffer, the first losing its values. */
 LoopKernel *tg_attention_weights(Arena *arena, const char *name, const PlanAttention *a, double scale);
 
-/* Weights P, and dP, in place: scale * P * (dP - sum of P * dP), 0 behind what the query sees. */
+/* Weights P, and dP in f32, to scale * P * (dP - sum of P * dP), 0 behind what the query sees: in dP's place, or of another type than
+   f32 a third buffer. */
 LoopKernel *tg_attention_score_gradient(Arena *arena, const char *name, const PlanAttention *a, double scale);
 
 #endif

@@ -44,7 +44,8 @@ static bool is_attention_gradient(const Node *node) {
 }
 
 static bool same_attention(const FuncPlan *f, const Node *x, const Node *y) {
-    bool same = x->attr->list[0].at[0] == y->attr->list[0].at[0] && x->attr->number == y->attr->number;
+    bool same = x->attr->list[0].at[0] == y->attr->list[0].at[0] && x->attr->number == y->attr->number &&
+                tg_type_of(&f->p->graph->types, x->type)->dtype == tg_type_of(&f->p->graph->types, y->type)->dtype;
     for (uint32_t i = 0; same && i < x->operand_count; i++)
         same = tg_operand(f->func, x, i) == tg_operand(f->func, y, i);
     return same;
@@ -392,7 +393,8 @@ typedef LoopKernel *AttentionKernel(Arena *arena, const char *name, const PlanAt
 
 /* Equal loops are made once: they are the same but for the scale and these sizes. */
 static uint32_t attention_kernel(FuncPlan *f, const PlanAttention *a, double scale, AttentionKernel *make, bool gradient) {
-    struct { int64_t gradient, causal, queries, positions; double scale; } key = {gradient, a->causal, a->queries, a->positions, scale};
+    struct { int64_t gradient, causal, queries, positions, dtype; double scale; } key = {gradient, a->causal, a->queries, a->positions,
+                                                                                       a->dtype, scale};
     uint64_t *known = tg_map_put(&f->p->attention_kernels, &key, sizeof key, NULL);
     if (*known == 0) {
         const char *name = tg_arena_printf(f->p->arena, "k%u", f->p->out->kernels.count);
@@ -406,7 +408,8 @@ static PlanAttention attention_sizes(const FuncPlan *f, const Node *node) {
     const Type *q = type_of(f, tg_operand(f->func, node, 0)), *k = type_of(f, tg_operand(f->func, node, 1)),
                *v = type_of(f, tg_operand(f->func, node, 2));
     int rank = q->rank;
-    PlanAttention a = {.keys = 1, .queries = q->dims[rank - 2].size, .positions = k->dims[rank - 2].size,
+    PlanAttention a = {.dtype = q->dtype, .out_dtype = tg_type_of(&f->p->graph->types, node->type)->dtype, .keys = 1,
+                       .queries = q->dims[rank - 2].size, .positions = k->dims[rank - 2].size,
                        .depth = q->dims[rank - 1].size, .value_depth = v->dims[rank - 1].size,
                        .causal = tg_attr_int(node->attr, 0, 0) != 0, .backward = node->op != OP_attention};
     for (int i = 0; i < rank - 2; i++)

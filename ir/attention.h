@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-/* `node`: attention or a gradient of it. f32, without a mask, nothing empty, and B neither in queries nor in positions. */
+/* `node`: attention or a gradient of it. f32, bf16 or f16, without a mask, nothing empty, and B neither in queries nor in positions. */
 bool tg_attention_is_by_blocks(const Graph *graph, const Func *func, const Node *node);
 
 #endif

@@ -104,13 +104,15 @@ typedef struct PlanDot {
 
 /* Softmax(scale * q k') v by blocks of TG_ATTENTION_BLOCK queries, so that only a block's scores exist, each a tile of a thread:
    q [keys][heads][queries][depth], k [keys][positions][depth], v [keys][positions][value_depth], out
-   [keys][heads][queries][value_depth], all f32 and dense. `heads` of q share each key. Causal: query t sees positions [0, t]; what
+   [keys][heads][queries][value_depth], all dense. Operands are of `dtype`, f32, bf16 or f16; results of `out_dtype`, that or f32. Scores
+   are f32; of a low type weights, and the scores' gradient, are rounded to it before products read them. `heads` of q share each key. Causal: query t sees positions [0, t]; what
    no query of a block sees is left out.
    Forward: operands q, k, v, out. Backward: q, k, v, the gradient of out, then those of dq, dk and dv that are wanted. A block
    of queries is computed again from q and k; dk and dv add blocks in ascending order, heads one after another.
-   `weights` (kernel, tiles are queries, over [queries][positions]): scores, in place, to softmax weights. `score_gradient`: weights
-   and the gradient of weights to that of scores, in the place of the second. */
+   `weights` (kernel, tiles are queries, over [queries][positions]): scores to softmax weights, in place if `dtype` is f32, else to a
+   second buffer. `score_gradient`: weights and the gradient of weights to that of scores, in the place of the second, or to a third. */
 typedef struct PlanAttention {
+    DType dtype, out_dtype;
     int64_t keys, heads, queries, positions, depth, value_depth;
     bool causal, backward, dq, dk, dv;
     uint32_t weights, score_gradient; /* kernels; score_gradient: backward only */

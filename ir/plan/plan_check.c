@@ -111,7 +111,7 @@ static void check_attention_step(Checker *c, uint32_t index) {
     require(c, s->buffer_count == wanted, "step %u: an attention with %u operands, not %u", index, s->buffer_count, wanted);
     for (uint32_t i = 0; c->why == NULL && i < wanted; i++) {
         const PlanOperand *o = &c->plan->step_buffers[s->buffer_first + i];
-        int64_t bytes = product(sizes[i], 4, tg_dtype(DT_F32)->bytes);
+        int64_t bytes = product(sizes[i], 4, tg_dtype(i < (a->backward ? 4 : 3) ? a->dtype : a->out_dtype)->bytes);
         require(c, bytes >= 0 && bytes <= c->plan->buffers[o->buffer].bytes - o->byte_offset,
                 "step %u: an attention reaches past a buffer", index);
     }
@@ -121,6 +121,8 @@ static void check_attention(Checker *c, uint32_t index) {
     const PlanAttention *a = &c->plan->attentions[index];
     require(c, a->keys >= 0 && a->heads >= 1 && a->queries >= 1 && a->positions >= 1 && a->depth >= 1 && a->value_depth >= 1,
             "attention %u has an impossible size", index);
+    require(c, (a->dtype == DT_F32 || tg_is_low(a->dtype)) && (a->out_dtype == a->dtype || a->out_dtype == DT_F32),
+            "attention %u is of %s to %s, which cannot be", index, tg_dtype(a->dtype)->name, tg_dtype(a->out_dtype)->name);
     require(c, a->weights < c->plan->kernel_count && (!a->backward || a->score_gradient < c->plan->kernel_count),
             "attention %u has no such kernels", index);
 }

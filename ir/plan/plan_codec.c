@@ -58,6 +58,7 @@ static const CodecField dot_fields[] = {
 };
 
 static const CodecField attention_fields[] = {
+    E(PlanAttention, dtype, DT_COUNT),  E(PlanAttention, out_dtype, DT_COUNT),
     F(PlanAttention, keys, I64),        F(PlanAttention, heads, I64),       F(PlanAttention, queries, I64),
     F(PlanAttention, positions, I64),   F(PlanAttention, depth, I64),       F(PlanAttention, value_depth, I64),
     F(PlanAttention, causal, BOOL),     F(PlanAttention, backward, BOOL),   F(PlanAttention, dq, BOOL),

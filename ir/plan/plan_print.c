@@ -84,8 +84,8 @@ static void print_dot(Str *to, const PlanDot *d, uint32_t index) {
 }
 
 static void print_attention(Str *to, const PlanAttention *a, uint32_t index) {
-    tg_str_printf(to, "attention %u %s%s f32 %" PRId64 " x %" PRId64 " x [%" PRId64 ", %" PRId64 "] depth %" PRId64 ", %" PRId64
-                  "%s%s%s kernels %u", index, a->backward ? "backward" : "forward", a->causal ? " causal" : "", a->keys, a->heads,
+    tg_str_printf(to, "attention %u %s%s %s -> %s %" PRId64 " x %" PRId64 " x [%" PRId64 ", %" PRId64 "] depth %" PRId64 ", %" PRId64
+                  "%s%s%s kernels %u", index, a->backward ? "backward" : "forward", a->causal ? " causal" : "", tg_dtype(a->dtype)->name, tg_dtype(a->out_dtype)->name, a->keys, a->heads,
                   a->queries, a->positions, a->depth, a->value_depth, a->dq ? " dq" : "", a->dk ? " dk" : "", a->dv ? " dv" : "",
                   a->weights);
     if (a->backward)

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-enum { TG_DNN_ABI = 2 };
+enum { TG_DNN_ABI = 3 };
 
 typedef struct TgDnnLibrary TgDnnLibrary;
 typedef struct TgDnnCall TgDnnCall;
@@ -21,7 +21,7 @@ typedef struct DnnShape {
     bool bias;
     DType bias_dtype;
     int64_t m, n, k, a_m, a_k, b_k, b_n, out_m;
-    bool adds; /* onto what out holds; SGEMM only */
+    bool adds; /* onto what out holds; not MATMUL */
 } DnnShape;
 
 typedef struct DnnTask {

@@ -182,10 +182,18 @@ static char transposition(int64_t rows, int64_t columns, int64_t row_stride, int
     return by_rows ? 'N' : 'T';
 }
 
+/* The library has the call for some processors only. */
+static bool has_gemm_bf16(void) {
+    const uint16_t factor = 0;
+    float out = 0;
+    return dnnl_gemm_bf16bf16f32 &&
+           dnnl_gemm_bf16bf16f32('N', 'N', 1, 1, 1, 1, &factor, 1, &factor, 1, 0, &out, 1) == dnnl_success;
+}
+
 static Status prepare_gemm(TgDnnCall *call) {
     const DnnShape *s = &call->shape;
     bool bf16 = s->variant == DNN_GEMM_BF16;
-    if (bf16 && !dnnl_gemm_bf16bf16f32)
+    if (bf16 && !has_gemm_bf16())
         return TG_MODEL;
     if (s->dtype != (bf16 ? DT_BF16 : DT_F32) || s->out_dtype != DT_F32 || s->bias)
         return TG_INTERNAL;
@@ -232,7 +240,7 @@ static void run(TgDnnCall *call, int thread, const DnnTask *task) {
         break;
     case DNN_GEMM_BF16:
         (void)dnnl_gemm_bf16bf16f32(call->trans_a, call->trans_b, s->m, s->n, s->k, 1, task->a, call->lda, task->b,
-                                    call->ldb, 0, task->out, s->out_m);
+                                    call->ldb, s->adds ? 1 : 0, task->out, s->out_m);
         break;
     default:
         run_matmul(call, thread, task);
