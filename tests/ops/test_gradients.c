@@ -39,10 +39,10 @@ static bool differentiate(Check *check) {
     Builder b = tg_builder(c->graph, c->func, true);
     TypeId type = tg_node(c->func, c->node)->type;
     NodeId cotangent = tg_arg(&b, c->arg_count, "cotangent", type);
-    bool wanted[OP_CASE_ARGS];
+    bool wanted[OP_CASE_ARGS], in_f32[OP_CASE_ARGS] = {false};
     for (uint32_t i = 0; i < OP_CASE_ARGS; i++)
         wanted[i] = true;
-    Vjp v = {.b = &b, .func = c->func, .node = c->node, .cotangent = cotangent, .wanted = wanted, .grad = check->grad};
+    Vjp v = {.b = &b, .func = c->func, .node = c->node, .cotangent = cotangent, .wanted = wanted, .in_f32 = in_f32, .grad = check->grad};
     tg_vjp(&v);
     for (uint32_t i = 0; i < c->arg_count; i++) {
         check->result_of[i] = check->grad[i] ? (int32_t)c->func->results.count : -1;
@@ -191,8 +191,8 @@ static bool check_edge(Arena *arena, Diags *diags, const Edge *edge) {
     NodeId operands[2] = {tg_arg(&b, 0, "x", real), tg_arg(&b, 1, "y", real)}, grad[2] = {0};
     uint32_t count = (uint32_t)tg_op(edge->op)->min_operands;
     NodeId node = tg_build(&b, edge->op, NULL, operands, count, 0);
-    bool wanted[2] = {true, true};
-    Vjp v = {.b = &b, .func = b.func, .node = node, .cotangent = tg_const(&b, real, edge->cotangent), .wanted = wanted, .grad = grad};
+    bool wanted[2] = {true, true}, in_f32[2] = {false};
+    Vjp v = {.b = &b, .func = b.func, .node = node, .cotangent = tg_const(&b, real, edge->cotangent), .wanted = wanted, .in_f32 = in_f32, .grad = grad};
     tg_vjp(&v);
     for (uint32_t i = 0; i < count; i++)
         tg_result_value(&b, "gradient", grad[i]);
@@ -215,8 +215,8 @@ static bool check_shared(Arena *arena, Diags *diags) {
     int64_t axis = 0;
     NodeId nodes[2] = {tg_reduce(&b, OP_reduce_max, x, &axis, 1, 0), tg_binary(&b, OP_pow, x, tg_const(&b, row, 2))};
     for (int i = 0; i < 2; i++) {
-        bool wanted[2] = {true, false};
-        Vjp v = {.b = &b, .func = b.func, .node = nodes[i], .cotangent = tg_const(&b, i ? row : real, 1), .wanted = wanted, .grad = grad};
+        bool wanted[2] = {true, false}, in_f32[2] = {false};
+        Vjp v = {.b = &b, .func = b.func, .node = nodes[i], .cotangent = tg_const(&b, i ? row : real, 1), .wanted = wanted, .in_f32 = in_f32, .grad = grad};
         tg_vjp(&v);
         tg_result_value(&b, "gradient", grad[0]);
     }
