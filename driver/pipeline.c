@@ -212,7 +212,7 @@ Status pipeline_run(Pipeline *p, Stage until) {
     if (until == STAGE_NAMES)
         return TG_OK;
     TG_TRY(lower(p));
-    p->model->training.precision = p->low;
+    precision_apply(p);
     PassContext *context = pipeline_passes(p);
     if (until >= STAGE_STEP)
         TG_TRY(tg_phases_run(context, &options, "layout", p->model, &p->step));

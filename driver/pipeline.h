@@ -31,6 +31,8 @@ typedef struct Pipeline {
 
 /* What -p asks for: p->low. */
 TG_CHECKED Status precision_choose(Pipeline *p);
+/* Says it to the model's graph. */
+void precision_apply(Pipeline *p);
 /* Reads the rules of --autocast. */
 TG_CHECKED Status precision_rules(Pipeline *p, LowerOptions *options);
 PassOptions pipeline_pass_options(Pipeline *p, Status *status);

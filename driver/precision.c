@@ -66,6 +66,14 @@ Status precision_choose(Pipeline *p) {
     return TG_OK;
 }
 
+void precision_apply(Pipeline *p) {
+    Training *training = &p->model->training;
+    training->precision = p->low;
+    if (training->loss_scale != 0 && p->low != DT_F16 && !p->quiet)
+        tg_warn(p->diags, WARN_loss_scale, (Loc){0}, "loss_scale has no effect: only -p f16 scales the loss, this is %s",
+                tg_dtype(p->low)->name);
+}
+
 /* ---- --autocast ---- */
 
 typedef struct Rules {

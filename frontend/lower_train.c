@@ -93,6 +93,18 @@ static bool read_clip(Lower *l, const Ast *train, Training *t) {
     return true;
 }
 
+static bool read_loss_scale(Lower *l, const Ast *train, Training *t) {
+    Value value;
+    Loc loc;
+    if (!plain(l, train, "loss_scale", lower_float(0), &value, &loc))
+        return false;
+    t->loss_scale = lower_is_number(value) ? lower_number(value) : -1;
+    if (t->loss_scale == 0 || t->loss_scale >= 1)
+        return true;
+    lower_fail(l, loc, "'loss_scale' is a number from 1 (1: none), or 0 for one that follows overflows, not %s", lower_show(l, value));
+    return false;
+}
+
 static bool read_set(Lower *l, const char *name, Value value, Loc loc, DataSet *set) {
     if (lower_is_error(value))
         return false;
@@ -173,7 +185,7 @@ static bool read_validation(Lower *l, const Ast *train, Training *t) {
 static bool read_settings(Lower *l, const Ast *train, Training *t) {
     static const char *const built[] = {"data",    "validate", "objective",      "batch",    "micro",     "lanes",
                                         "epochs",  "steps",    "optimizer",      "seed",     "clip_norm", "shuffle",
-                                        "average", "stop",     "validate_every", "keep_best"};
+                                        "average", "stop",     "validate_every", "keep_best", "loss_scale"};
     for (uint32_t i = 0; i < train->kid_count; i++) {
         bool known = false;
         for (uint32_t k = 0; k < sizeof built / sizeof *built; k++)
@@ -187,7 +199,8 @@ static bool read_settings(Lower *l, const Ast *train, Training *t) {
     Value shuffle;
     Loc loc;
     if (!read_batch(l, train, t) || !read_lengths(l, train, t) || !count_setting(l, train, "seed", 0, 0, &seed) ||
-        !plain(l, train, "shuffle", lower_bool(true), &shuffle, &loc) || !read_clip(l, train, t))
+        !plain(l, train, "shuffle", lower_bool(true), &shuffle, &loc) ||
+        !read_clip(l, train, t) || !read_loss_scale(l, train, t))
         return false;
     bool every = setting_of(train, "validate_every") || lower_set(l, "validate_every");
     if (every && !count_setting(l, train, "validate_every", 0, 1, &t->validate_every))

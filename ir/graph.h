@@ -219,6 +219,7 @@ typedef struct Training {
     uint64_t seed;
     const char *loss;        /* name of the field that is minimised: "loss" */
     DType precision;         /* the low type of mixed precision, BF16 or F16; another: there is none */
+    double loss_scale;       /* of f16: fixed, 1 for none; 0: it follows overflows */
 } Training;
 
 typedef enum Level { LEVEL_MODEL, LEVEL_STEP, LEVEL_KERNEL } Level;

@@ -212,6 +212,8 @@ static bool parse_train(Parser *p) {
             return false;
         t->precision = low_types[choice];
     }
+    if (ir_accept_word(p, "loss_scale") && (!ir_expect(p, '=') || !ir_parse_number(p, &t->loss_scale)))
+        return false;
     t->clip_scalar = (int32_t)clip_scalar;
     return (clip_scalar >= -1 && clip_scalar < p->graph->scalars.count) ||
            ir_fail(p, "there is no scalar %lld", (long long)clip_scalar);

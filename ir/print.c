@@ -374,6 +374,10 @@ static void print_training(Printer *p) {
         tg_str_printf(p->to, "%s", t->shuffle ? " shuffle" : "");
         if (tg_is_mixed(t))
             tg_str_printf(p->to, " precision=%s", tg_dtype(t->precision)->name);
+        if (t->loss_scale != 0) {
+            tg_str_printf(p->to, " loss_scale=");
+            print_number(p->to, t->loss_scale);
+        }
         tg_str_printf(p->to, "\n");
     }
     print_data(p, "train", &t->train);

@@ -11,6 +11,7 @@ typedef enum Scaling {
     SCALING_branches, /* select: both values or none */
     SCALING_fourth,   /* the cotangent of attention's gradients */
     SCALING_drop,     /* any; the result is not */
+    SCALING_zero,     /* compared with a zero: what is said of a scaled value holds without the scale */
     SCALING_wanted,   /* as its own type says: where a scale is applied or taken away */
 } Scaling;
 
@@ -22,6 +23,8 @@ static const uint8_t scaling[OP_COUNT] = {
     [OP_convert] = SCALING_wanted,
     [OP_call] = SCALING_drop,
     [OP_is_finite] = SCALING_drop,
+    [OP_eq] = SCALING_zero,
+    [OP_ne] = SCALING_zero,
     [OP_neg] = SCALING_all,
     [OP_detach] = SCALING_all,
     [OP_add] = SCALING_all,
@@ -78,6 +81,9 @@ static bool scaling_fits(const Shape *s, uint32_t mask, bool *result) {
     case SCALING_drop:
         *result = false;
         return true;
+    case SCALING_zero:
+        *result = false;
+        return mask == 0 || mask == every;
     case SCALING_wanted:
         *result = s->wanted ? s->wanted->scaled : s->result.scaled;
         return true;
@@ -98,7 +104,7 @@ static uint32_t zero_mask(const Shape *s) {
 
 bool shape_apply_scaling(Shape *s) {
     uint32_t mask = scaled_mask(s);
-    bool scaled, all = scaling[s->op] == SCALING_all || scaling[s->op] == SCALING_branches;
+    bool scaled, all = scaling[s->op] == SCALING_all || scaling[s->op] == SCALING_branches || scaling[s->op] == SCALING_zero;
     if (mask != 0 && all)
         mask |= zero_mask(s) & (scaling[s->op] == SCALING_branches ? 6u : ~0u);
     if (!scaling_fits(s, mask, &scaled))

@@ -1,9 +1,10 @@
 /* autodiff: the objective's function gets, for every trained parameter, the result `gradient.PATH`: the derivative of the loss.
    Reverse mode over the nodes that lie between a parameter and the loss; each op's rule is its row's in ir/ops.def (vjp.c).
-   Several readers of one value: cotangent.c. */
+   Several readers of one value: cotangent.c. In f16 the loss is scaled, and gradients lose the scale at their end: scaler.c. */
 #include "passes/cotangent.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
+#include "passes/scaler.h"
 #include "passes/vjp.h"
 
 #include <string.h>
@@ -65,7 +66,8 @@ static void send_back(Autodiff *a, const Node *node, const Vjp *vjp) {
 static void backward(Autodiff *a, NodeId loss, NodeId *grad, bool *wanted, bool *in_f32) {
     const Func *func = a->b->func;
     const Cotangents sums = {.arena = a->context->arena, .b = a->b};
-    tg_push(sums.arena, &a->parts[loss], tg_const(a->b, func->nodes.at[loss].type, 1));
+    NodeId seed = tg_convert(a->b, tg_scaler_seed(a->b), tg_node_type(a->graph, func, loss)->dtype);
+    tg_push(sums.arena, &a->parts[loss], seed);
     for (NodeId id = loss; id > 0; id--) {
         const Node node = *tg_node(func, id); /* the builder moves nodes as it grows */
         a->b->locs = node.locs;
@@ -140,17 +142,28 @@ static Status differentiate(PassContext *context, const Graph *in, const Func *f
             continue;
         }
         b.locs = func->nodes.at[gradient].locs;
-        tg_result_value(&b, tg_arena_printf(out->arena, "gradient.%s", buffer->name), tg_convert(&b, gradient, DT_F32));
+        gradient = tg_scaler_remove(&b, tg_convert(&b, gradient, DT_F32));
+        tg_result_value(&b, tg_arena_printf(out->arena, "gradient.%s", buffer->name), gradient);
     }
     return context->diags->errors ? TG_MODEL : tg_builder_status(&b, context->diags);
 }
 
+static Status first_scale(PassContext *context, const Graph *in, const Func *from, Graph *out) {
+    Builder b = tg_pass_builder(context, out, tg_func_new(out, from->kind, from->name));
+    tg_copy_func(context->arena, &b, in, from);
+    tg_scaler_init(&b);
+    return tg_builder_status(&b, context->diags);
+}
+
 Status run_autodiff(PassContext *context, const Graph *in, Graph **out) {
     *out = tg_graph_like(context->arena, in, LEVEL_MODEL);
+    tg_scaler_add(*out);
     for (uint32_t f = 0; f < in->funcs.count; f++) {
         const Func *from = in->funcs.at[f];
         if (from->kind == FUNC_OBJECTIVE)
             TG_TRY(differentiate(context, in, from, *out));
+        else if (from->kind == FUNC_INIT)
+            TG_TRY(first_scale(context, in, from, *out));
         else
             TG_TRY(tg_copy_replacing(context, in, from, *out, NULL, NULL));
     }

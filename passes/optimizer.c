@@ -8,6 +8,7 @@
      and not empty), and the stores read that. */
 #include "passes/passes.h"
 #include "passes/rewrite.h"
+#include "passes/scaler.h"
 
 #include <string.h>
 
@@ -144,6 +145,7 @@ static Status gate_update(PassContext *context, const Graph *in, const Func *fro
         NodeId open = tg_broadcast_like(&b, gate, tg_type_with(out, tg_node(func, fresh)->type, DT_BOOL));
         tg_result_store(&b, result->buffer, tg_select(&b, open, fresh, old));
     }
+    tg_scaler_update(&b, finite);
     return tg_builder_status(&b, context->diags);
 }
 

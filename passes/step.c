@@ -158,10 +158,11 @@ static Status run_model(EvalState *state, Diags *diags, const Graph *graph, cons
     state->args = args;
     TG_TRY(run_func(state, diags, graph, update, &updated));
     state->args = NULL;
-    if (fields->finite && !(empty && empty->at[0] != 0)) {
+    bool open = fields->finite && !(empty && empty->at[0] != 0);
+    if (open)
         store_results(state, graph, objective, forward);
+    if (open || gated)
         store_results(state, graph, update, updated);
-    }
     return TG_OK;
 }
 

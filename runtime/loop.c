@@ -68,14 +68,21 @@ static Status open_sets(Loop *loop, const RecordSet *sets, uint32_t count, const
     return TG_OK;
 }
 
-static void open_gate(Loop *loop) {
+static const void *tail_value(const Loop *loop, const char *name) {
     for (uint32_t i = 0; loop->tail != NULL && i < loop->tail->result_count; i++) {
         const PlanResult *result = &loop->plan->results[loop->tail->result_first + i];
-        if (strcmp(result->name, "finite") == 0)
-            loop->finite = tg_exec_address(loop->exec, result->buffer, 0);
-        if (strcmp(result->name, "open") == 0)
-            loop->open = tg_exec_address(loop->exec, result->buffer, 0);
+        if (strcmp(result->name, name) == 0)
+            return tg_exec_address(loop->exec, result->buffer, 0);
     }
+    return NULL;
+}
+
+static void open_gate(Loop *loop) {
+    loop->finite = tail_value(loop, "finite");
+    loop->open = tail_value(loop, "open");
+    loop->overflowed = tail_value(loop, "overflowed");
+    loop->loss_scale = tail_value(loop, "loss_scale");
+    loop->skipped_steps = tail_value(loop, "skipped_steps");
 }
 
 Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgExec *exec, const RecordSet *train,
@@ -146,7 +153,7 @@ StepEnd tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place) {
         tg_exec_run(loop->exec, loop->tail, 0);
     read_fields(loop, &loop->fields);
     if (loop->finite != NULL && *loop->finite == 0)
-        return STEP_NOT_FINITE;
+        return loop->overflowed != NULL && *loop->overflowed != 0 ? STEP_OVERFLOWED : STEP_NOT_FINITE;
     return loop->open == NULL || *loop->open != 0 ? STEP_DONE : STEP_EMPTY;
 }
 

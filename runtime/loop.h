@@ -50,7 +50,8 @@ typedef struct Loop {
     LoopFields fields;
     LoopSet *sets;
     uint32_t set_count;
-    const unsigned char *finite, *open; /* what the tail says of a step; NULL: the plan does not tell */
+    const unsigned char *finite, *open, *overflowed; /* what the tail says of a step; NULL: the plan does not tell */
+    const float *loss_scale, *skipped_steps;         /* of f16: the step's, and those left out so far; or NULL */
     int64_t micros, lanes, micros_per_lane;
 } Loop;
 
@@ -59,8 +60,9 @@ TG_CHECKED Status tg_loop_open(Loop *loop, Arena *arena, const TgPlan *plan, TgE
                                const RecordSet *sets, uint32_t set_count, const char **why);
 /* Where the program reads the built-in scalar; a place that nothing reads if it does not. */
 double *tg_loop_builtin(Loop *loop, const char *name);
-/* What became of a step. Unless it is done it changed nothing: a value was not finite, or the loss was over nothing. */
-typedef enum StepEnd { STEP_DONE, STEP_NOT_FINITE, STEP_EMPTY } StepEnd;
+/* What became of a step. Unless it is done it changed nothing: a value was not finite, or it overflowed in f16 and the next has a
+   smaller loss scale, or the loss was over nothing. */
+typedef enum StepEnd { STEP_DONE, STEP_NOT_FINITE, STEP_OVERFLOWED, STEP_EMPTY } StepEnd;
 /* Runs one update; fields.values are those of this batch. */
 TG_CHECKED StepEnd tg_loop_step(Loop *loop, const Batch *batch, const LoopPlace *place);
 /* Fills the fields of every set: exact over the whole set, each record once. */

@@ -128,10 +128,14 @@ static Status report(Training *training, bool due) {
     }
     TG_TRY(validate(training));
     if (training->history != NULL) {
+        const Loop *loop = &training->loop;
         json_t *row = json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)training->place.epoch + 1, "step",
                                 (json_int_t)training->done, "train", tg_json_fields(fields, training->means));
         if (training->loop.set_count > 0)
             json_object_set_new(row, "val", tg_json_evaluation(&training->loop));
+        if (loop->loss_scale != NULL)
+            json_object_update_new(row, json_pack("{s:f, s:I}", "loss_scale", (double)*loop->loss_scale, "skipped_steps",
+                                                  (json_int_t)*loop->skipped_steps));
         json_array_append_new(training->history, row);
     }
     ProgressState state = state_of(training);
@@ -215,6 +219,15 @@ static Status skip(Training *training) {
         (long long)training->skipped_in_a_row);
 }
 
+/* f16: the step changes nothing but the loss scale. */
+static void overflow(Training *training) {
+    Session *session = training->session;
+    const Loop *loop = &training->loop;
+    tg_progress_end(&training->progress);
+    fprintf(session->err, "%s: step %lld overflowed with a loss scale of %g: it changes nothing, the scale is halved (%g skipped)\n",
+            session->name, (long long)training->place.step, (double)*loop->loss_scale, (double)*loop->skipped_steps);
+}
+
 static void count_step(Training *training, const Batch *batch) {
     training->skipped_in_a_row = 0;
     training->done++;
@@ -238,6 +251,8 @@ static Status step(Training *training) {
     bool counts = end == STEP_DONE;
     if (counts)
         count_step(training, batch);
+    else if (end == STEP_OVERFLOWED)
+        overflow(training);
     else
         TG_TRY(skip(training));
     bool due = training->report_every > 0 ? counts && training->done % training->report_every == 0 : batch->ends_epoch;

@@ -39,7 +39,8 @@ typedef enum Severity { SEV_NOTE, SEV_REMARK, SEV_WARNING, SEV_ERROR } Severity;
     X(unused, true, "a value, an argument or a binding is never read.")                                                   \
     X(untrained, true, "the optimizer has no parameter to update: there is none, or all are frozen.")                     \
     X(batch_coupled, true, "rows depend on a sum over the batch that depends on parameters; micro-batches can't be split.") \
-    X(emulated_type, true, "-p asks for a type that this machine has no units for; it computes in another.")
+    X(emulated_type, true, "-p asks for a type that this machine has no units for; it computes in another.") \
+    X(loss_scale, true, "loss_scale is set, but only f16 scales the loss.")
 
 typedef enum Warning {
 #define X(name, on, text) WARN_##name,
