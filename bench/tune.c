@@ -52,9 +52,8 @@ static const int64_t small_tiles[][2] = {{0, 0}};
 
 /* ROUNDS of about ROUND_MICROSECONDS each, interleaved over the ways. */
 enum { ROUNDS = 15, ROUND_MICROSECONDS = 3000, MOST_WAYS = 32 };
-/* Tiles whose times differ by less are equal. The gemm calls generate all their kernels at their first use, 28 ms here,
+/* The gemm calls generate all their kernels at their first use, 28 ms here,
    a matmul its own, 0.3 ms: small dots alone are not worth that below SMALL_GAIN. */
-#define TILE_NOISE 0.03
 #define SMALL_GAIN 0.1
 
 static const char *const variant_names[] = {
@@ -232,22 +231,16 @@ static const Way *fastest(const Way *ways, int count, DnnVariant variant) {
     return best;
 }
 
-/* The smallest tile, for the sake of more threads, that is as good as the best up to noise. */
+/* A gemm call only where it gains enough. */
 static const Way *best_of(const Class *class, const Way *ways, int count, int shapes) {
-    const Way *best = fastest(ways, count, by_rows(class)), *chosen = NULL;
+    const Way *best = fastest(ways, count, by_rows(class));
     double gain = class->least_mflop > 0 ? 0 : shapes * log(1 + SMALL_GAIN);
     for (DnnVariant v = 0; v < DNN_VARIANT_COUNT; v++) {
         const Way *way = fastest(ways, count, v);
         if (way && way->log_time + gain < best->log_time)
             best = way;
     }
-    for (int w = 0; w < count; w++) {
-        bool as_good =
-            ways[w].variant == best->variant && ways[w].log_time <= best->log_time + shapes * log(1 + TILE_NOISE);
-        if (as_good && (!chosen || ways[w].tile_m < chosen->tile_m))
-            chosen = &ways[w];
-    }
-    return chosen;
+    return best;
 }
 
 static Status tune_class(Arena *arena, const char *directory, const Class *class) {
@@ -266,8 +259,8 @@ static Status tune_class(Arena *arena, const char *directory, const Class *class
                    way->microseconds[s], s == shapes - 1 ? " */\n" : "");
     }
     const Way *best = best_of(class, ways, count, shapes);
-    printf("DNN_CHOICE(%s, %s, %s, %g, %s, %lld, %lld)\n", class->dtype_name, class->place, class->layout,
-           class->least_mflop, variant_names[best->variant], (long long)best->tile_m, (long long)best->tile_n);
+    printf("DNN_CHOICE(%s, %s, %s, %g, %s)\n", class->dtype_name, class->place, class->layout, class->least_mflop,
+           variant_names[best->variant]);
     fflush(stdout);
     return TG_OK;
 }
@@ -284,9 +277,8 @@ static void print_version(const char *directory) {
            bf16     ? "avx512_core_bf16"
            : avx512 ? "avx512_core"
                     : "avx2 or less");
-    printf("   DNN_CHOICE(operand type, where the batch is, operands transposed (N no, T yes), least MFLOP, variant, "
-           "tile_m, tile_n);\n"
-           "   the first row that fits; tile 0: whole. Comments: m x n x k and the time of each variant at its best "
+    printf("   DNN_CHOICE(operand type, where the batch is, operands transposed (N no, T yes), least MFLOP, variant);\n"
+           "   the first row that fits; its tiles are codegen/dnn.c's. Comments: m x n x k and the time of each variant at its best "
            "tile. */\n");
 }
 

@@ -10,12 +10,10 @@ typedef struct ChoiceRow {
     Layout layout;
     double least_mflop;
     DnnVariant variant;
-    int64_t tile_m, tile_n;
 } ChoiceRow;
 
 static const ChoiceRow choices[] = {
-#define DNN_CHOICE(dtype, place, layout, least_mflop, variant, tile_m, tile_n)                                         \
-    {DT_##dtype, place, layout, least_mflop, DNN_##variant, tile_m, tile_n},
+#define DNN_CHOICE(dtype, place, layout, least_mflop, variant) {DT_##dtype, place, layout, least_mflop, DNN_##variant},
 #include "codegen/dnn.def"
 #undef DNN_CHOICE
 };
@@ -36,30 +34,63 @@ static Layout layout_of(const PlanDot *dot, int64_t k) {
     return is_by_rows(k, dot->n, dot->b_k, dot->b_n) ? NN : NT;
 }
 
-static int64_t tile_of(int64_t wanted, int64_t size) {
-    if (size == 0)
-        return 1;
-    return wanted == 0 || wanted > size ? size : wanted;
+/* Tiles are for many cores and for equal shares: few cores idle where a dot has TASKS_WANTED of them, and a call of `LEAST_MFLOP`
+   is worth its own cost. They end on whole vectors. Across, bits may change with the cut, so it must not depend on the batch: where rows
+   are in m, columns are cut by the size of the other operand alone, more readily where a record has one row (a step of a loop over
+   time, with few rows in all), and pieces, which other micro-batches have as dots of their own, do not count. */
+enum { TASKS_WANTED = 4, LEAST_TILE = 32, LEAST_HALVED = 1 << 16, LEAST_QUARTERED = 1 << 19, VECTOR = 16 };
+static const double LEAST_MFLOP = 1;
+
+/* Tiles of large dots, as measured (docs/performance.md). A call packs what of the second operand it reads, which for a transposed one
+   few lines do not repay. `most_read`: elements of it that lie in the second cache; lines that are cut for that are to be longer. */
+typedef struct Sharing {
+    int64_t shortest, shortest_cut, longest; /* lines of m */
+    int64_t most_read;
+} Sharing;
+
+static const Sharing sharing_of[2][3] = {
+    [ROWS_M] = {[NN] = {64, 64, 256, INT64_MAX}, [NT] = {192, 192, 512, INT64_MAX}, [TN] = {64, 64, 256, INT64_MAX}},
+    [OTHER] = {[NN] = {64, 64, 64, INT64_MAX}, [NT] = {128, 128, 128, INT64_MAX}, [TN] = {32, 64, 192, 380000}},
+};
+
+static int64_t rounded(int64_t size, int64_t parts) {
+    int64_t part = (size + parts - 1) / parts, tile = (part + VECTOR - 1) / VECTOR * VECTOR;
+    return tile < size ? tile : size;
 }
 
-/* A task is the least that a core takes: few cores idle where a dot has `TASKS_WANTED` of them, and a call of `LEAST_MFLOP` is worth
-   its own cost. Halves stay whole vectors. Across, bits may change with the cut, so it must not depend on the batch: where rows are in
-   m, columns are halved by the size of the other operand alone, more readily where a record has one row (a step of a loop over time, with
-   few rows in all), and pieces, which other micro-batches have as dots of their own, do not count. */
-enum { TASKS_WANTED = 4, LEAST_TILE = 32, LEAST_HALVED = 1 << 16 };
-static const double LEAST_MFLOP = 1;
+/* Equal tiles, TASKS_WANTED of them or a multiple where none gets too short. */
+static int64_t equal_tiles(int64_t size, int64_t shortest, int64_t longest) {
+    int64_t parts = (size + TASKS_WANTED * longest - 1) / (TASKS_WANTED * longest) * TASKS_WANTED;
+    if (parts * shortest > size)
+        parts = size / shortest;
+    return rounded(size, parts > 0 ? parts : 1);
+}
 
 static int64_t half(int64_t tile) { return (tile / 2 + LEAST_TILE - 1) / LEAST_TILE * LEAST_TILE; }
 
-static void share_out(DnnChoice *choice, const PlanDot *dot, int64_t k, int64_t record_rows) {
-    int64_t least_n = record_rows == 1 ? 4 * LEAST_TILE : 8 * LEAST_TILE;
-    if (dot->rows_m && choice->tile_n == dot->n && dot->n >= least_n && dot->n * k >= LEAST_HALVED)
-        choice->tile_n = half(dot->n);
+/* Columns of a tile where rows are in m. */
+static int64_t columns_of_rows(const PlanDot *dot, Layout layout, int64_t k, int64_t record_rows) {
+    int64_t least = record_rows == 1 ? 4 * LEAST_TILE : 8 * LEAST_TILE;
+    if (dot->n < least || dot->n * k < LEAST_HALVED)
+        return dot->n;
+    return layout == NT && dot->n * k >= LEAST_QUARTERED ? rounded(dot->n, 4) : half(dot->n);
+}
+
+static void share_out(DnnChoice *choice, const PlanDot *dot, Layout layout, int64_t k, int64_t record_rows, bool large) {
+    const Sharing *sharing = &sharing_of[dot->rows_m ? ROWS_M : OTHER][layout];
+    if (dot->rows_m)
+        choice->tile_n = columns_of_rows(dot, layout, k, record_rows);
+    else if (large)
+        choice->tile_n = rounded(dot->n, (dot->n * k - 1) / sharing->most_read + 1);
+    int64_t shortest = choice->tile_n < dot->n ? sharing->shortest_cut : sharing->shortest;
+    if (large)
+        choice->tile_m = equal_tiles(dot->m, shortest, sharing->longest);
     for (;;) {
         int64_t down = (dot->m + choice->tile_m - 1) / choice->tile_m, across = (dot->n + choice->tile_n - 1) / choice->tile_n;
         double tasks = (double)(down * across) * (double)dot->groups;
         double mflop = 2e-6 * (double)choice->tile_m * (double)choice->tile_n * (double)k;
-        int64_t *side = choice->tile_n >= choice->tile_m && !dot->rows_m ? &choice->tile_n : &choice->tile_m;
+        bool cuts_m = dot->rows_m || choice->tile_n < choice->tile_m || (layout == TN && choice->tile_m >= 2 * LEAST_TILE);
+        int64_t *side = cuts_m ? &choice->tile_m : &choice->tile_n;
         if (tasks >= TASKS_WANTED || mflop < 2 * LEAST_MFLOP || *side < 2 * LEAST_TILE)
             return;
         *side = half(*side);
@@ -67,7 +98,7 @@ static void share_out(DnnChoice *choice, const PlanDot *dot, int64_t k, int64_t 
 }
 
 DnnChoice tg_dnn_variant(const PlanDot *dot, int64_t record_rows) {
-    DnnChoice choice = {DNN_CONVERT, tile_of(0, dot->m), tile_of(0, dot->n)};
+    DnnChoice choice = {DNN_CONVERT, dot->m > 0 ? dot->m : 1, dot->n > 0 ? dot->n : 1};
     int64_t k = dot->pieces > 1 ? dot->k / dot->pieces : dot->k;
     if (dot->dtype == DT_F64)
         choice.variant = DNN_PLAIN;
@@ -86,9 +117,8 @@ DnnChoice tg_dnn_variant(const PlanDot *dot, int64_t record_rows) {
         bool gives_f32_only = row->variant == DNN_GEMM_BF16 && dot->pieces <= 1;
         if (choice.variant != DNN_COLUMN)
             choice.variant = gives_f32_only && dot->out_dtype != DT_F32 ? DNN_MATMUL : row->variant;
-        choice.tile_m = tile_of(row->tile_m, dot->m);
-        choice.tile_n = tile_of(row->tile_n, dot->n);
-        share_out(&choice, dot, k, record_rows);
+        if (dot->m > 0 && dot->n > 0)
+            share_out(&choice, dot, layout, k, record_rows, row->least_mflop > 0);
         return choice;
     }
     return choice;

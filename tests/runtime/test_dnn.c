@@ -185,6 +185,31 @@ static void choices(Arena *arena) {
     CU_ASSERT_EQUAL(tg_dnn_variant(&exact, 0).tile_m, 1);
 }
 
+/* Large dots are cut into equal shares, those over rows across by the other operand's size alone. */
+static void tiles(Arena *arena) {
+    (void)arena;
+    static const struct {
+        bool rows_m, a_transposed, b_transposed;
+        int64_t m, n, k, tile_m, tile_n;
+    } cases[] = {{true, false, true, 768, 128, 128, 192, 128},   {true, false, true, 256, 768, 3072, 256, 192},
+                 {true, false, true, 2048, 704, 256, 512, 352},  {true, false, false, 256, 768, 3072, 64, 384},
+                 {true, false, false, 2048, 256, 704, 256, 128}, {false, true, false, 704, 256, 2048, 176, 128},
+                 {false, true, false, 128, 128, 768, 32, 128},   {false, true, false, 128, 512, 768, 64, 256},
+                 {false, true, false, 64, 256, 2048, 32, 128},   {false, true, false, 768, 3072, 256, 192, 1024}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        PlanDot dot = maker_matrix_dot(DT_F32, cases[c].m, cases[c].n, cases[c].k, cases[c].a_transposed, cases[c].b_transposed);
+        dot.rows_m = cases[c].rows_m;
+        DnnChoice choice = tg_dnn_variant(&dot, cases[c].rows_m ? 64 : 0);
+        CU_ASSERT_EQUAL(choice.tile_m, cases[c].tile_m);
+        CU_ASSERT_EQUAL(choice.tile_n, cases[c].tile_n);
+    }
+    for (int64_t rows = 1; rows < 100000; rows *= 3) {
+        PlanDot dot = maker_matrix_dot(DT_F32, rows, 768, 3072, false, true);
+        dot.rows_m = true;
+        CU_ASSERT_EQUAL(tg_dnn_variant(&dot, rows).tile_n, 192);
+    }
+}
+
 /* Micro-batches: the rows of a rows_m dot have the same bits in a batch of any size. */
 static void rows_keep_their_bits(Arena *arena) {
     static const int64_t shapes[][2] = {{128, 64}, {10, 128}, {128, 10}, {1, 33}, {128, 512}, {7, 1}};
@@ -272,6 +297,7 @@ TEST(against_a_plain_loop)
 TEST(groups_and_strides)
 TEST(tiles_and_threads)
 TEST(choices)
+TEST(tiles)
 TEST(rows_keep_their_bits)
 TEST(pieces_are_micro_batches)
 TEST(distances)
@@ -283,6 +309,7 @@ int main(void) {
     CU_add_test(suite, "groups and strides", run_groups_and_strides);
     CU_add_test(suite, "tiles, pieces, 1 to 3 threads: equal bits", run_tiles_and_threads);
     CU_add_test(suite, "choices", run_choices);
+    CU_add_test(suite, "tiles", run_tiles);
     CU_add_test(suite, "rows keep their bits in any batch", run_rows_keep_their_bits);
     CU_add_test(suite, "pieces are micro-batches", run_pieces_are_micro_batches);
     CU_add_test(suite, "rows at another distance", run_distances);
