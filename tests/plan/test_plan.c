@@ -22,14 +22,16 @@ static PlanBuffer buffer(const char *name, PlanBufferClass class, int64_t rows, 
 }
 
 static PlanOperand *operands(Arena *arena) {
-    PlanOperand *o = TG_ALLOC(arena, PlanOperand, 6);
+    PlanOperand *o = TG_ALLOC(arena, PlanOperand, 10);
     for (uint32_t i = 0; i < 6; i++)
         o[i] = (PlanOperand){.buffer = i < 3 ? i : i - 2, .lane = i == 4 ? TG_LANE_CURRENT : 0};
+    for (uint32_t i = 6; i < 10; i++)
+        o[i] = (PlanOperand){.buffer = 2};
     return o;
 }
 
 static PlanStep *steps(Arena *arena) {
-    PlanStep *s = TG_ALLOC(arena, PlanStep, 2);
+    PlanStep *s = TG_ALLOC(arena, PlanStep, 3);
     s[0] = (PlanStep){.kind = STEP_DOT,
                       .label = "dot",
                       .buffer_count = 3,
@@ -39,10 +41,11 @@ static PlanStep *steps(Arena *arena) {
                       .flops = 0.1};
     s[1] = (PlanStep){
         .kind = STEP_KERNEL, .work = WORK_ROWS, .label = "exp+\"sum\"\n", .index = 1, .tiles = 7, .buffer_first = 3, .buffer_count = 3};
+    s[2] = (PlanStep){.kind = STEP_ATTENTION, .work = WORK_ATTENTION, .label = "attention", .buffer_first = 6, .buffer_count = 4};
     return s;
 }
 
-/* in [4, 8] @ weights [8, 2] -> hidden [4, 2], summed into `sum`; one constant. */
+/* in [4, 8] @ weights [8, 2] -> hidden [4, 2], summed into `sum`; one constant; attention over hidden. */
 static TgPlan *small_plan(Arena *arena) {
     TgPlan *p = TG_ALLOC(arena, TgPlan, 1);
     p->arena_bytes = 1024, p->persistent_bytes = 64;
@@ -54,8 +57,8 @@ static TgPlan *small_plan(Arena *arena) {
     p->buffers[3] = buffer("", PLAN_SUM, 1, 1, 256);
     p->buffers[3].lanes = 4, p->buffers[3].lane_bytes = 64;
     p->buffers[4] = buffer("", PLAN_CONST, 1, 2, 512);
-    p->step_count = 2, p->steps = steps(arena);
-    p->step_buffer_count = 6, p->step_buffers = operands(arena);
+    p->step_count = 3, p->steps = steps(arena);
+    p->step_buffer_count = 10, p->step_buffers = operands(arena);
     p->step_buffers[4].buffer = 3;
     p->dot_count = 1, p->dots = TG_ALLOC(arena, PlanDot, 1);
     p->dots[0] = (PlanDot){.dtype = DT_F32,
@@ -74,9 +77,12 @@ static TgPlan *small_plan(Arena *arena) {
                            .pieces = 1,
                            .tile_m = 4,
                            .tile_n = 2};
+    p->attention_count = 1, p->attentions = TG_ALLOC(arena, PlanAttention, 1);
+    p->attentions[0] = (PlanAttention){
+        .dtype = DT_BF16, .out_dtype = DT_F32, .keys = 1, .heads = 2, .queries = 2, .positions = 4, .depth = 2, .value_depth = 2};
     p->func_count = 1, p->funcs = TG_ALLOC(arena, PlanFunc, 1);
     p->funcs[0] = (PlanFunc){
-        .kind = PLAN_MICRO, .name = "micro", .capacity = 4, .step_count = 2, .input_count = 1, .result_count = 1};
+        .kind = PLAN_MICRO, .name = "micro", .capacity = 4, .step_count = 3, .input_count = 1, .result_count = 1};
     p->input_count = 1, p->inputs = TG_ALLOC(arena, uint32_t, 1);
     p->result_count = 1, p->results = TG_ALLOC(arena, PlanResult, 1);
     p->results[0] = (PlanResult){.name = "loss", .buffer = 3};
@@ -146,6 +152,7 @@ static void text_form(Arena *arena) {
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "buffer 3 sum f32[1, 1] at 256 bytes 4 lanes 4 of 64\n"));
     CU_ASSERT_PTR_NOT_NULL(
         strstr(text, "step 1 kernel 1 (row kernel) tiles 7 (1, 3.current, 3.0) bytes=0 flops=0 \"exp+\\\"sum\\\"\\x0a\"\n"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "attention 0 forward bf16 -> f32 1 x 2 x [2, 4] depth 2, 2 kernels 0\n"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "step 0 dot 0 (0, 1, 2) bytes=1e+02 flops=0.1 \"dot\" a.tg:3:4\n"));
 }
 
@@ -243,14 +250,21 @@ static void impossible_plans(Arena *arena) {
     BROKEN(p->buffers[3].lane_bytes = 0, "overlap");
     BROKEN(p->buffers[4].data_offset = 4, "constant data");
     BROKEN(p->steps[1].index = 2, "no such kernel");
-    BROKEN(p->steps[1].buffer_first = 5, "no such operands");
+    BROKEN(p->steps[1].buffer_first = 8, "no such operands");
     BROKEN(p->steps[0].buffer_count = 2, "a dot with 2 operands");
     BROKEN(p->dots[0].a_m = 9, "reaches past");
     BROKEN(p->dots[0].b_k = INT64_MAX, "reaches past");
     BROKEN(p->dots[0].pieces = 3, "3 pieces");
+    BROKEN(p->attentions[0].dtype = DT_F64, "f64 to f32, which cannot be");
+    BROKEN(p->attentions[0].out_dtype = DT_F16, "bf16 to f16, which cannot be");
+    BROKEN(p->attentions[0].positions = 0, "impossible size");
+    BROKEN(p->attentions[0].weights = 2, "no such kernels");
+    BROKEN(p->attentions[0].positions = 9, "reaches past");
+    BROKEN(p->attentions[0].value_depth = 3, "reaches past");
+    BROKEN(p->steps[2].buffer_count = 3, "an attention with 3 operands");
     BROKEN(p->step_buffers[0].buffer = 5, "names no buffer");
     BROKEN(p->step_buffers[0].lane = 1, "names no lane");
-    BROKEN(p->funcs[0].step_count = 3, "no such steps");
+    BROKEN(p->funcs[0].step_count = 4, "no such steps");
     BROKEN(p->inputs[0] = 5, "names no buffer");
     BROKEN(p->results[0].buffer = 5, "names no buffer");
     BROKEN(p->train.field_count = 2, "no such fields");
