@@ -37,6 +37,9 @@ static const Small small[] = {
     {"digits.tg", "", "--epochs 4", false},
     {"custom.tg", "", "--epochs 4", false}, /* the last batch has one record: most of its micro-batches have none */
     {"gpt.tg", "--set T=16 --set L=2 --set H=2 --set C=32 --set batch=32 --set drop=0.1", "--steps 4", true},
+    {"gpt.tg", "-p bf16 --set T=256 --set L=1 --set H=2 --set C=16 --set batch=32", "--steps 2", true}, /* attention by blocks */
+    {"gpt.tg", "-p f16 --set T=256 --set L=1 --set H=2 --set C=16 --set batch=32", "--steps 2", true},
+    {"gpt.tg", "-p bf16 --set T=16 --set L=1 --set H=2 --set C=32 --set batch=32", "--steps 2", true},
     {"llama.tg", "--set T=16 --set L=2 --set H=4 --set KV=2 --set C=32 --set F=48 --set batch=32", "--steps 4", true},
     {"lstm.tg", "--set T=8 --set C=24", "--steps 4", true},
 };
@@ -99,7 +102,7 @@ int main(void) {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("bits", NULL, NULL);
     CU_add_test(suite, "digits, custom", run_tables);
-    CU_add_test(suite, "gpt, llama, lstm", run_texts);
+    CU_add_test(suite, "gpt, in bf16 and f16 too, llama, lstm", run_texts);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures();
