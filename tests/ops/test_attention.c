@@ -22,6 +22,7 @@ typedef struct Way {
     DType dtype;
     bool wide;     /* results are f32 */
     bool dots;     /* the pass makes dots of it */
+    bool beside;   /* another one, in f32, of the same sizes */
     double spread; /* of queries and keys; scores are scaled down by as much */
 } Way;
 
@@ -67,6 +68,10 @@ static void build(Test *t, const Sizes *s, const Way *way) {
     for (uint32_t i = 0; i < RESULTS; i++)
         if (s->results & 1u << i)
             tg_result_value(&b, tg_op(ops[i])->name, tg_build(&b, ops[i], &attr, operands, i ? 4 : 3, wanted));
+    for (uint32_t i = 0; way->beside && i < 3; i++)
+        operands[i] = tg_convert(&b, operands[i], DT_F32);
+    if (way->beside)
+        tg_result_value(&b, "beside", tg_build(&b, OP_attention, &attr, operands, 3, 0));
     CU_ASSERT_EQUAL_FATAL(tg_builder_status(&b, &t->diags), TG_OK);
 }
 
@@ -142,7 +147,7 @@ static void compare(Test *t, const Sizes *s, const Way *way) {
         expect(&two[i], &one[i], 0, 0, name);
     }
     /* An export has a function for one record as well. */
-    CU_ASSERT_EQUAL(lowered.plan->attention_count, way->dots ? 0 : 2 * ((s->results & 1) + (s->results > 1)));
+    CU_ASSERT_EQUAL(lowered.plan->attention_count, way->dots ? 0 : 2 * ((s->results & 1) + (s->results > 1) + way->beside));
     backend_free(&code);
 }
 
@@ -195,6 +200,12 @@ static void test_wide_results(void) {
     }
 }
 
+static void test_two_types(void) {
+    Way way = low[BF16];
+    way.beside = true;
+    check_way((Sizes){1, 1, 140, 140, 8, 1, 1}, way);
+}
+
 /* Products of queries and keys that f16 does not have. */
 static void test_large_scores(void) {
     Way way = {.dtype = DT_F16, .spread = 256};
@@ -216,6 +227,7 @@ int main(void) {
     CU_add_test(suite, "one gradient alone", test_one_gradient);
     CU_add_test(suite, "dots of low types", test_dots);
     CU_add_test(suite, "f32 results of low types", test_wide_results);
+    CU_add_test(suite, "two types in one function", test_two_types);
     CU_add_test(suite, "scores beyond f16", test_large_scores);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
