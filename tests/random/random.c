@@ -48,8 +48,8 @@ static bool all_finite(const Tensor *tensor) {
     return true;
 }
 
-/* The evaluator counts in f64: it represents integers up to 2^53. Its attention keeps scores in f64, the pass in the
-   type of the queries: they must not overflow. */
+/* The evaluator counts in f64: it represents integers up to 2^53. Its attention keeps scores in f64, the pass in
+   f32: large ones have other exponentials. */
 static bool is_wanted(const Growth *w, const Node *node, const Tensor *operands, const Tensor *value) {
     DType dtype = tg_type_of(&w->r->graph->types, node->type)->dtype;
     if (tg_is_integer(dtype))
