@@ -12,11 +12,11 @@
      and parameters are neutral;
    - what only moves elements moves them in the form in which they are there.
 
-   Ops with a mark of the user's follow the mark. Marks are gone afterwards. */
+   Ops with a mark of the user's follow the mark. Marks are gone afterwards. A product with a vector stays in f32: -Rpass-missed says so. */
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-#include <string.h>
+#include "ir/dot.h"
 
 typedef enum Kind { NEUTRAL, WIDE, LOW } Kind;
 
@@ -102,11 +102,34 @@ static Kind kind_of(const Autocast *a, NodeId id) {
     return repeats(a, id) ? NEUTRAL : kind_of_operands(a, id);
 }
 
+/* A product with a vector on one side. Libraries have no good call of a low type for it: f32 is faster. */
+static bool is_of_vector(const Autocast *a, NodeId id) {
+    const Node *node = old(a, id);
+    for (uint32_t side = 0; node->op == OP_dot && side < 2; side++) {
+        const Type *type = type_of(a, reads(a, id, side));
+        int64_t axes[TG_MAX_RANK], size = 1;
+        uint32_t count = tg_free_axes(type, node->attr->list[side], node->attr->list[2 + side], axes);
+        for (uint32_t i = 0; i < count; i++)
+            size *= type->dims[axes[i]].batch ? 2 : type->dims[axes[i]].size;
+        if (size == 1)
+            return true;
+    }
+    return false;
+}
+
+static bool gains(const Autocast *a, NodeId id) {
+    if (!is_of_vector(a, id))
+        return true;
+    if (tg_says_missed(a->context))
+        tg_pass_missed(a->context, old(a, id)->locs, "a product with a vector stays in f32, which is faster");
+    return false;
+}
+
 static bool computes_low(const Autocast *a, NodeId id) {
     const Node *node = old(a, id);
     CastClass class = class_of(node);
     bool fits = class == CAST_low || (class == CAST_take && is_stored(a, reads(a, id, 0)));
-    return fits && is_f32(a, id) && is_f32(a, reads(a, id, 0)) && tg_rewrite(a->context, tg_op((Op)node->op)->name, node->locs);
+    return fits && is_f32(a, id) && is_f32(a, reads(a, id, 0)) && gains(a, id) && tg_rewrite(a->context, tg_op((Op)node->op)->name, node->locs);
 }
 
 static void find_kinds(Autocast *a) {

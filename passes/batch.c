@@ -375,11 +375,12 @@ static Status cut_tail(Cut *c, const Func *update, const uint32_t *update_hoiste
     Copy updates = tg_copy(c->context->arena, &b, c->in, update);
     updates.replace = replace_in_update;
     updates.context = &bindings;
-    NodeId open = 0; /* the last value: `open`, or `finite` alone */
+    NodeId open = 0; /* `open`, or `finite` alone */
     for (uint32_t i = 0; i < update->results.count; i++) {
-        tg_copy_need(&updates, update->results.at[i].node);
-        if (update->results.at[i].kind == RESULT_VALUE)
-            open = update->results.at[i].node;
+        const Result *result = &update->results.at[i];
+        tg_copy_need(&updates, result->node);
+        bool is_gate = result->kind == RESULT_VALUE && (strcmp(result->name, "open") == 0 || strcmp(result->name, "finite") == 0);
+        open = is_gate ? result->node : open;
     }
     tg_copy_run(&updates);
     tg_copy_results(&updates);
