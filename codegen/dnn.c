@@ -97,6 +97,11 @@ static void share_out(DnnChoice *choice, const PlanDot *dot, Layout layout, int6
     }
 }
 
+/* The library's matmul does not add to what is there; its gemm does. */
+static DnnVariant adding_variant(const PlanDot *dot) {
+    return !dot->rows_m && dot->dtype == DT_F32 && dot->out_dtype == DT_F32 ? DNN_SGEMM : DNN_CONVERT;
+}
+
 DnnChoice tg_dnn_variant(const PlanDot *dot, int64_t record_rows) {
     DnnChoice choice = {DNN_CONVERT, dot->m > 0 ? dot->m : 1, dot->n > 0 ? dot->n : 1};
     int64_t k = dot->pieces > 1 ? dot->k / dot->pieces : dot->k;
@@ -117,6 +122,8 @@ DnnChoice tg_dnn_variant(const PlanDot *dot, int64_t record_rows) {
         bool gives_f32_only = row->variant == DNN_GEMM_BF16 && dot->pieces <= 1;
         if (choice.variant != DNN_COLUMN)
             choice.variant = gives_f32_only && dot->out_dtype != DT_F32 ? DNN_MATMUL : row->variant;
+        if (choice.variant == DNN_MATMUL && (dot->adds || dot->continues))
+            choice.variant = adding_variant(dot);
         if (dot->m > 0 && dot->n > 0)
             share_out(&choice, dot, layout, k, record_rows, row->least_mflop > 0);
         return choice;

@@ -1,41 +1,20 @@
 /* The steps of one function: kernels and library calls in the order of the graph, copies where a result is not where it must be. */
-#include "codegen/plan_build.h"
+#include "codegen/plan_func.h"
 
 #include "codegen/attention.h"
-#include "codegen/dnn.h"
 #include "ir/cost.h"
 #include "ir/attention.h"
-#include "ir/dot.h"
 
 #include <string.h>
 
-typedef struct FuncPlan {
-    Planner *p;
-    const Func *func;
-    int64_t capacity;
-    uint32_t frame;        /* 1 + its index in Planner.funcs */
-    uint32_t step;         /* of this function, from 1 */
-    PlanOperand *where;    /* per node */
-    NodeId *attention;     /* per gradient of an attention: the first one of the same attention, whose step gives all */
-    NodeId (*gradients)[3]; /* per such first one: dq, dk, dv, or 0 */
-    NodeId *written_as;    /* per dot: the transpose in whose order it writes, or 0 */
-    uint32_t *made_at;     /* per node that a step writes: the step that will */
-    uint32_t *readers;     /* per node that a step writes: steps and results that read it */
-    uint32_t *last_read;   /* per persistent buffer: the last step that reads its old value */
-    int64_t *target;       /* per node that a step writes: 1 + buffer to write to, or 0 */
-} FuncPlan;
-
-static const Node *node_at(const FuncPlan *f, NodeId id) { return tg_node(f->func, id); }
-
-/* What holds the bytes of `id`: reshapes are the same memory, and so is a transpose, which a dot has written in its order. */
-static NodeId base_of(const FuncPlan *f, NodeId id) {
-    while (node_at(f, id)->op == OP_reshape || node_at(f, id)->op == OP_transpose)
-        id = tg_operand(f->func, node_at(f, id), 0);
+NodeId tg_step_base(const FuncPlan *f, NodeId id) {
+    while (tg_step_node(f, id)->op == OP_reshape || tg_step_node(f, id)->op == OP_transpose)
+        id = tg_operand(f->func, tg_step_node(f, id), 0);
     return id;
 }
 
-static bool is_made_here(const FuncPlan *f, NodeId id) {
-    const Node *node = node_at(f, id);
+bool tg_step_makes(const FuncPlan *f, NodeId id) {
+    const Node *node = tg_step_node(f, id);
     return node->op == OP_result || tg_op((Op)node->op)->fuse == FUSE_library;
 }
 
@@ -53,9 +32,9 @@ static bool same_attention(const FuncPlan *f, const Node *x, const Node *y) {
 
 /* Those of one attention stand near each other. */
 static NodeId first_gradient(const FuncPlan *f, NodeId id) {
-    const Node *node = node_at(f, id);
+    const Node *node = tg_step_node(f, id);
     for (NodeId other = id - 1; other > tg_operand(f->func, node, 3); other--)
-        if (is_attention_gradient(node_at(f, other)) && same_attention(f, node, node_at(f, other)))
+        if (is_attention_gradient(tg_step_node(f, other)) && same_attention(f, node, tg_step_node(f, other)))
             return f->attention[other];
     return id;
 }
@@ -64,7 +43,7 @@ static NodeId first_gradient(const FuncPlan *f, NodeId id) {
 static void number_steps(FuncPlan *f) {
     uint32_t step = 0;
     for (NodeId id = 1; id < f->func->nodes.count; id++) {
-        const Node *node = node_at(f, id);
+        const Node *node = tg_step_node(f, id);
         bool runs = node->op == OP_call || tg_op((Op)node->op)->fuse == FUSE_library;
         if (node->op == OP_transpose)
             f->written_as[tg_operand(f->func, node, 0)] = id;
@@ -77,15 +56,15 @@ static void number_steps(FuncPlan *f) {
             f->gradients[f->attention[id]][node->op - OP_attention_dq] = id;
         f->made_at[id] = f->attention[id] == id ? ++step : f->made_at[f->attention[id]];
         for (uint32_t i = 0; i < node->operand_count; i++) {
-            NodeId base = base_of(f, tg_operand(f->func, node, i));
-            const Node *read = node_at(f, base);
+            NodeId base = tg_step_base(f, tg_operand(f->func, node, i));
+            const Node *read = tg_step_node(f, base);
             f->readers[base]++;
             if (read->op == OP_load)
                 f->last_read[read->attr->ref] = f->made_at[id];
         }
     }
     for (uint32_t i = 0; i < f->func->results.count; i++)
-        f->readers[base_of(f, f->func->results.at[i].node)]++;
+        f->readers[tg_step_base(f, f->func->results.at[i].node)]++;
 }
 
 /* May `output` of a kernel be written over the input `arg`? When every value made of it is pointwise in its shape, and it reaches
@@ -122,13 +101,13 @@ static bool may_store(const FuncPlan *f, NodeId id, uint32_t buffer) {
     uint32_t made = f->made_at[id];
     if (f->last_read[buffer] < made)
         return true;
-    const Node *node = node_at(f, id);
+    const Node *node = tg_step_node(f, id);
     if (f->last_read[buffer] > made || node->op != OP_result)
         return false;
-    const Node *call = node_at(f, tg_operand(f->func, node, 0));
+    const Node *call = tg_step_node(f, tg_operand(f->func, node, 0));
     const Func *kernel = f->p->graph->funcs.at[call->attr->ref];
     for (uint32_t i = 0; i < call->operand_count; i++) {
-        const Node *read = node_at(f, base_of(f, tg_operand(f->func, call, i)));
+        const Node *read = tg_step_node(f, tg_step_base(f, tg_operand(f->func, call, i)));
         if (read->op == OP_load && read->attr->ref == buffer &&
             !may_overwrite(f, kernel, i, (uint32_t)node->attr->list[0].at[0]))
             return false;
@@ -138,32 +117,30 @@ static bool may_store(const FuncPlan *f, NodeId id, uint32_t buffer) {
 
 /* The table that a step makes for `call` alone to add rows to: the call's result may be written over it. 0: there is none. */
 static NodeId table_for(const FuncPlan *f, NodeId call) {
-    const Func *kernel = f->p->graph->funcs.at[node_at(f, call)->attr->ref];
+    const Func *kernel = f->p->graph->funcs.at[tg_step_node(f, call)->attr->ref];
     const Node *scatter = kernel->results.count == 1 ? tg_node(kernel, kernel->results.at[0].node) : NULL;
     if (scatter == NULL || scatter->op != OP_scatter_add || scatter->operand_count != 3)
         return 0;
     const Node *arg = tg_node(kernel, tg_operand(kernel, scatter, 2));
     if (arg->op != OP_arg)
         return 0;
-    NodeId table = base_of(f, tg_operand(f->func, node_at(f, call), (uint32_t)arg->attr->list[0].at[0]));
-    return is_made_here(f, table) && f->readers[table] == 1 ? table : 0;
+    NodeId table = tg_step_base(f, tg_operand(f->func, tg_step_node(f, call), (uint32_t)arg->attr->list[0].at[0]));
+    return tg_step_makes(f, table) && f->readers[table] == 1 ? table : 0;
 }
 
-/* Tables are made where the rows that are added to them are wanted. */
+/* Tables are made where the rows that are added to them are wanted, and sums where what is added to them is. */
 static void place_tables(FuncPlan *f) {
     for (NodeId id = f->func->nodes.count - 1; id > 0; id--) {
-        if (node_at(f, id)->op != OP_result || f->target[id] == 0)
+        if ((tg_step_node(f, id)->op != OP_result && tg_step_node(f, id)->op != OP_dot) || f->target[id] == 0)
             continue;
-        NodeId table = table_for(f, tg_operand(f->func, node_at(f, id), 0));
+        NodeId table = tg_step_node(f, id)->op == OP_dot ? tg_dot_sum(f, id) : table_for(f, tg_operand(f->func, tg_step_node(f, id), 0));
         uint32_t buffer = (uint32_t)(f->target[id] - 1);
         if (table && (buffer >= f->p->graph->buffers.count || may_store(f, table, buffer)))
             f->target[table] = f->target[id];
     }
 }
 
-static const Type *type_of(const FuncPlan *f, NodeId id) { return tg_node_type(f->p->graph, f->func, id); }
-
-static uint32_t add_temporary(FuncPlan *f, PlanBufferClass class, const Type *type) {
+uint32_t tg_step_temporary(FuncPlan *f, PlanBufferClass class, const Type *type) {
     uint32_t index = tg_plan_add_buffer(f->p, class, "", type, f->capacity);
     Draft *draft = &f->p->buffers.at[index];
     draft->first = draft->last = f->step;
@@ -171,28 +148,28 @@ static uint32_t add_temporary(FuncPlan *f, PlanBufferClass class, const Type *ty
     return index;
 }
 
-static PlanOperand read_operand(FuncPlan *f, NodeId id) {
-    PlanOperand operand = f->where[base_of(f, id)];
+PlanOperand tg_step_read(FuncPlan *f, NodeId id) {
+    PlanOperand operand = f->where[tg_step_base(f, id)];
     Draft *draft = &f->p->buffers.at[operand.buffer];
     if (draft->frame)
         draft->last = f->step;
     return operand;
 }
 
-static PlanOperand written_operand(FuncPlan *f, NodeId id) {
+PlanOperand tg_step_written(FuncPlan *f, NodeId id) {
     PlanOperand operand = {.lane = 0};
     if (f->target[id]) {
         operand.buffer = (uint32_t)(f->target[id] - 1);
         if (f->p->buffers.at[operand.buffer].buffer.class == PLAN_SUM)
             operand.lane = TG_LANE_CURRENT;
     } else {
-        operand.buffer = add_temporary(f, PLAN_TEMP, type_of(f, id));
+        operand.buffer = tg_step_temporary(f, PLAN_TEMP, tg_step_type(f, id));
     }
     f->where[id] = operand;
     return operand;
 }
 
-static void push_operand(FuncPlan *f, PlanStep *step, PlanOperand operand) {
+void tg_step_push(FuncPlan *f, PlanStep *step, PlanOperand operand) {
     tg_push(f->p->arena, &f->p->operands, operand);
     step->buffer_count++;
     const PlanBuffer *buffer = &f->p->buffers.at[operand.buffer].buffer;
@@ -212,14 +189,14 @@ static void set_lines(const FuncPlan *f, PlanStep *step, LocsId locs) {
     }
 }
 
-static PlanStep begin_step(FuncPlan *f, PlanStepKind kind, const char *label, LocsId locs) {
+PlanStep tg_step_begin(FuncPlan *f, PlanStepKind kind, const char *label, LocsId locs) {
     PlanStep step = {.kind = kind, .label = label, .buffer_first = f->p->operands.count};
     f->step++;
     set_lines(f, &step, locs);
     return step;
 }
 
-static void end_step(FuncPlan *f, const PlanStep *step) { tg_push(f->p->arena, &f->p->steps, *step); }
+void tg_step_end(FuncPlan *f, const PlanStep *step) { tg_push(f->p->arena, &f->p->steps, *step); }
 
 /* "exp+reduce_sum": the ops that do the work, each once, at most four. */
 static const char *label_of(const FuncPlan *f, const Func *kernel) {
@@ -322,13 +299,13 @@ static double added_bytes(const FuncPlan *f, const Func *kernel) {
 }
 
 static Status plan_call(FuncPlan *f, NodeId id) {
-    const Node *call = node_at(f, id);
+    const Node *call = tg_step_node(f, id);
     const Func *kernel = f->p->graph->funcs.at[call->attr->ref];
-    PlanStep step = begin_step(f, STEP_KERNEL, label_of(f, kernel), call->locs);
+    PlanStep step = tg_step_begin(f, STEP_KERNEL, label_of(f, kernel), call->locs);
     step.work = work_of(f->p->graph, kernel);
     for (uint32_t i = 0; i < call->operand_count; i++) {
         double before = step.bytes;
-        push_operand(f, &step, read_operand(f, tg_operand(f->func, call, i)));
+        tg_step_push(f, &step, tg_step_read(f, tg_operand(f->func, call, i)));
         step.bytes -= unread_bytes(f, kernel, i, step.bytes - before);
     }
     NodeId table = table_for(f, id);
@@ -336,12 +313,12 @@ static Status plan_call(FuncPlan *f, NodeId id) {
     uint32_t written = 0;
     bool in_place = false;
     for (NodeId r = id + 1; r < f->func->nodes.count && written < kernel->results.count; r++) {
-        const Node *result = node_at(f, r);
+        const Node *result = tg_step_node(f, r);
         if (result->op == OP_result && tg_operand(f->func, result, 0) == id) {
             in_place = table && f->target[r] == f->target[table];
             if (in_place)
                 f->where[r] = f->where[table];
-            push_operand(f, &step, in_place ? f->where[r] : written_operand(f, r));
+            tg_step_push(f, &step, in_place ? f->where[r] : tg_step_written(f, r));
             written++;
         }
     }
@@ -351,42 +328,19 @@ static Status plan_call(FuncPlan *f, NodeId id) {
     step.tiles = f->p->out->kernels.at[step.index]->tiles;
     for (NodeId k = 1; k < kernel->nodes.count; k++)
         step.flops += tg_node_flops(f->p->graph, kernel, k, f->capacity);
-    end_step(f, &step);
+    tg_step_end(f, &step);
     return TG_OK;
 }
 
-static Status plan_dot(FuncPlan *f, NodeId id) {
-    const Node *node = node_at(f, id);
-    const Graph *graph = f->p->graph;
-    const Node *transpose = f->written_as[id] ? node_at(f, f->written_as[id]) : NULL;
-    DotGeometry g;
-    (void)tg_dot_geometry(graph, f->func, node, transpose, f->capacity, &g);
-    int64_t split = node->attr->list[4].count ? node->attr->list[4].at[0] : 1;
-    PlanDot dot = {
-        .dtype = type_of(f, tg_operand(f->func, node, 0))->dtype, .out_dtype = type_of(f, id)->dtype,
-        .groups = g.groups, .inner = g.inner, .m = g.m, .n = g.n, .k = g.k,
-        .a_group = g.a.group, .a_inner = g.a.inner, .a_m = g.a_m, .a_k = g.a_k,
-        .b_group = g.b.group, .b_inner = g.b.inner, .b_k = g.b_k, .b_n = g.b_n,
-        .out_group = g.out.group, .out_inner = g.out.inner, .out_m = g.out_m,
-        .bias = node->operand_count == 3, .rows_m = g.rows_m, .rows_k = g.rows_k, .pieces = g.rows_k && split > 1 ? split : 1,
-    };
-    DnnChoice choice = tg_dnn_variant(&dot, dot.rows_m && f->capacity > 0 ? dot.m / f->capacity : 0);
-    dot.variant = choice.variant, dot.tile_m = choice.tile_m, dot.tile_n = choice.tile_n;
-    PlanStep step = begin_step(f, STEP_DOT, "dot", node->locs);
-    step.work = WORK_DOT;
-    step.index = f->p->dots.count;
-    tg_push(f->p->arena, &f->p->dots, dot);
-    for (uint32_t i = 0; i < node->operand_count; i++)
-        push_operand(f, &step, read_operand(f, tg_operand(f->func, node, i)));
-    push_operand(f, &step, written_operand(f, id));
-    if (dot.pieces > 1) {
-        Type scratch = {.dtype = dot.out_dtype == DT_F64 ? DT_F64 : DT_F32, .rank = 4,
-                        .dims = {{dot.pieces, false}, {dot.groups, false}, {dot.m, false}, {dot.n, false}}};
-        push_operand(f, &step, (PlanOperand){.buffer = add_temporary(f, PLAN_SCRATCH, &scratch)});
-    }
-    step.flops = 2.0 * (double)dot.groups * (double)dot.m * (double)dot.n * (double)dot.k;
-    end_step(f, &step);
-    return TG_OK;
+void tg_step_copy(FuncPlan *f, PlanOperand from, PlanOperand to, LocsId locs) {
+    PlanStep step = tg_step_begin(f, STEP_COPY, "copy", locs);
+    step.work = WORK_COPY;
+    Draft *read = &f->p->buffers.at[from.buffer];
+    if (read->frame)
+        read->last = f->step;
+    tg_step_push(f, &step, from);
+    tg_step_push(f, &step, to);
+    tg_step_end(f, &step);
 }
 
 typedef LoopKernel *AttentionKernel(Arena *arena, const char *name, const PlanAttention *a, double scale);
@@ -405,8 +359,8 @@ static uint32_t attention_kernel(FuncPlan *f, const PlanAttention *a, double sca
 }
 
 static PlanAttention attention_sizes(const FuncPlan *f, const Node *node) {
-    const Type *q = type_of(f, tg_operand(f->func, node, 0)), *k = type_of(f, tg_operand(f->func, node, 1)),
-               *v = type_of(f, tg_operand(f->func, node, 2));
+    const Type *q = tg_step_type(f, tg_operand(f->func, node, 0)), *k = tg_step_type(f, tg_operand(f->func, node, 1)),
+               *v = tg_step_type(f, tg_operand(f->func, node, 2));
     int rank = q->rank;
     PlanAttention a = {.dtype = q->dtype, .out_dtype = tg_type_of(&f->p->graph->types, node->type)->dtype, .keys = 1,
                        .queries = q->dims[rank - 2].size, .positions = k->dims[rank - 2].size,
@@ -432,7 +386,7 @@ static double attention_flops(const PlanAttention *a) {
 
 /* The three gradients are one step, at the place of the first: they read the same. */
 static Status plan_attention(FuncPlan *f, NodeId id) {
-    const Node *node = node_at(f, id);
+    const Node *node = tg_step_node(f, id);
     if (!tg_attention_is_by_blocks(f->p->graph, f->func, node)) {
         tg_error(f->p->diags, tg_locs_first(f->p->graph, node->locs), "%s of this kind must be expanded (--passes=attention)",
                  tg_op((Op)node->op)->name);
@@ -448,29 +402,18 @@ static Status plan_attention(FuncPlan *f, NodeId id) {
         a.score_gradient = attention_kernel(f, &a, node->attr->number, tg_attention_score_gradient, true);
     }
     a.weights = attention_kernel(f, &a, node->attr->number, tg_attention_weights, false);
-    PlanStep step = begin_step(f, STEP_ATTENTION, a.backward ? "attention gradient" : "attention", node->locs);
+    PlanStep step = tg_step_begin(f, STEP_ATTENTION, a.backward ? "attention gradient" : "attention", node->locs);
     step.work = WORK_ATTENTION;
     step.index = f->p->attentions.count;
     tg_push(f->p->arena, &f->p->attentions, a);
     for (uint32_t i = 0; i < node->operand_count; i++)
-        push_operand(f, &step, read_operand(f, tg_operand(f->func, node, i)));
+        tg_step_push(f, &step, tg_step_read(f, tg_operand(f->func, node, i)));
     for (int i = 0; i < 3; i++)
         if (outputs[i])
-            push_operand(f, &step, written_operand(f, outputs[i]));
+            tg_step_push(f, &step, tg_step_written(f, outputs[i]));
     step.flops = attention_flops(&a);
-    end_step(f, &step);
+    tg_step_end(f, &step);
     return TG_OK;
-}
-
-static void plan_copy(FuncPlan *f, PlanOperand from, PlanOperand to, LocsId locs) {
-    PlanStep step = begin_step(f, STEP_COPY, "copy", locs);
-    step.work = WORK_COPY;
-    Draft *read = &f->p->buffers.at[from.buffer];
-    if (read->frame)
-        read->last = f->step;
-    push_operand(f, &step, from);
-    push_operand(f, &step, to);
-    end_step(f, &step);
 }
 
 /* The argument's buffer: pre and micro read the same fields, so they share theirs. */
@@ -504,7 +447,7 @@ static PlanOperand result_operand(FuncPlan *f, const Result *result) {
         bool sum = f->p->buffers.at[result->buffer].buffer.class == PLAN_SUM;
         return (PlanOperand){.buffer = result->buffer, .lane = sum ? TG_LANE_CURRENT : 0};
     }
-    uint32_t buffer = tg_plan_add_buffer(f->p, PLAN_OUTPUT, result->name, type_of(f, result->node), f->capacity);
+    uint32_t buffer = tg_plan_add_buffer(f->p, PLAN_OUTPUT, result->name, tg_step_type(f, result->node), f->capacity);
     tg_push(f->p->arena, &f->p->results, (PlanResult){result->name, buffer});
     return (PlanOperand){.buffer = buffer};
 }
@@ -515,22 +458,22 @@ static PlanOperand result_operand(FuncPlan *f, const Result *result) {
 static void plan_results(FuncPlan *f, Lates *late) {
     for (uint32_t i = 0; i < f->func->results.count; i++) {
         const Result *result = &f->func->results.at[i];
-        NodeId base = base_of(f, result->node);
+        NodeId base = tg_step_base(f, result->node);
         PlanOperand to = result_operand(f, result);
-        bool made = is_made_here(f, base);
+        bool made = tg_step_makes(f, base);
         if (made && f->target[base] == 0 && (result->kind == RESULT_VALUE || may_store(f, base, result->buffer)))
             f->target[base] = 1 + (int64_t)to.buffer;
         else if (!made && result->kind == RESULT_VALUE)
-            plan_copy(f, f->where[base], to, result->locs);
+            tg_step_copy(f, f->where[base], to, result->locs);
         else
             tg_push(f->p->arena, late, (Late){base, to, result->locs});
     }
     for (uint32_t i = 0; i < late->count; i++) {
         NodeId from = late->at[i].from;
-        if (is_made_here(f, from))
+        if (tg_step_makes(f, from))
             continue;
-        PlanOperand kept = {.buffer = add_temporary(f, PLAN_TEMP, type_of(f, from))};
-        plan_copy(f, f->where[from], kept, late->at[i].locs);
+        PlanOperand kept = {.buffer = tg_step_temporary(f, PLAN_TEMP, tg_step_type(f, from))};
+        tg_step_copy(f, f->where[from], kept, late->at[i].locs);
         f->where[from] = kept;
     }
 }
@@ -545,6 +488,7 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
     f.made_at = TG_ALLOC(p->arena, uint32_t, count);
     f.target = TG_ALLOC(p->arena, int64_t, count);
     f.readers = TG_ALLOC(p->arena, uint32_t, count);
+    f.pieces = TG_ALLOC(p->arena, uint32_t, count);
     f.last_read = TG_ALLOC(p->arena, uint32_t, p->graph->buffers.count + 1);
     PlanFunc plan = {.kind = kind, .name = func->name, .capacity = capacity, .step_first = p->steps.count,
                      .input_first = p->inputs.count, .input_count = func->args.count, .result_first = p->results.count};
@@ -561,12 +505,13 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
     Lates late = {0};
     plan_results(&f, &late);
     place_tables(&f);
+    tg_dot_find_open(&f);
     for (NodeId id = 1; id < count; id++) {
         const Node *node = tg_node(func, id);
         if (node->op == OP_call)
             TG_TRY(plan_call(&f, id));
         else if (node->op == OP_dot)
-            TG_TRY(plan_dot(&f, id));
+            TG_TRY(tg_plan_dot(&f, id));
         else if (node->op == OP_attention || is_attention_gradient(node))
             TG_TRY(plan_attention(&f, id));
         else if (tg_op((Op)node->op)->fuse == FUSE_library) {
@@ -575,7 +520,7 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
         }
     }
     for (uint32_t i = 0; i < late.count; i++)
-        plan_copy(&f, f.where[late.at[i].from], late.at[i].to, late.at[i].locs);
+        tg_step_copy(&f, f.where[late.at[i].from], late.at[i].to, late.at[i].locs);
     plan.step_count = p->steps.count - plan.step_first;
     plan.result_count = p->results.count - plan.result_first;
     tg_push(p->arena, &p->funcs, plan);

@@ -118,11 +118,11 @@ static bool is_finite(const Replay *r, const PlanOperand *operand, int64_t lane)
     return true;
 }
 
-/* The operand that a step writes: its outputs follow its inputs; a dot's scratch comes last. */
+/* The operand that a step writes: its outputs follow its inputs; a dot's scratch comes last, and holds the result of one that is open. */
 static uint32_t first_output(const Replay *r, const PlanStep *step) {
     const TgPlan *plan = r->unfused.plan;
     if (step->kind == STEP_DOT)
-        return 2 + plan->dots[step->index].bias;
+        return 2 + plan->dots[step->index].bias + plan->dots[step->index].open;
     if (step->kind == STEP_ATTENTION)
         return plan->attentions[step->index].backward ? 4 : 3;
     if (step->kind == STEP_COPY)

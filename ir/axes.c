@@ -1,5 +1,7 @@
 #include "ir/axes.h"
 
+#include "ir/dot.h"
+
 #include <assert.h>
 
 typedef struct Rule {
@@ -275,6 +277,7 @@ static void axes_argmax(Rule *r) { reduce_axes(r, AXIS_WHOLE); }
 static void axes_dot(Rule *r) {
     const Ints *list = r->node->attr->list;
     const Type *types[2] = {operand_type(r, 0), operand_type(r, 1)};
+    bool adds = tg_dot_adds(r->graph, r->func, r->node), biased = r->node->operand_count == 3 && !adds;
     int to = 0, bias = 0;
     for (uint32_t kind = 0; kind < 2; kind++)
         for (uint32_t i = 0; i < list[2 * kind].count; i++) {
@@ -292,9 +295,11 @@ static void axes_dot(Rule *r) {
             uint8_t axis = new_axis(r, types[side]->dims[d], AXIS_FREE);
             add_axis(r, 1 + side, d, axis);
             add_axis(r, 0, to++, axis);
-            if (side == 1 && r->node->operand_count == 3)
+            if (side == 1 && biased)
                 add_axis(r, 3, bias++, axis);
         }
+    for (int d = 0; adds && d < to; d++)
+        add_axis(r, 3, d, parts_of(r, 0, d)->parts[0].axis);
 }
 
 /* ---- tables ---- */

@@ -56,6 +56,13 @@ uint32_t tg_free_axes(const Type *type, Ints batch, Ints contract, int64_t out[T
     return count;
 }
 
+bool tg_dot_adds(const Graph *graph, const Func *func, const Node *dot) {
+    if (dot->operand_count < 3)
+        return false;
+    const Type *b = tg_node_type(graph, func, tg_operand(func, dot, 1)), *third = tg_node_type(graph, func, tg_operand(func, dot, 2));
+    return (uint32_t)third->rank > b->rank - dot->attr->list[1].count - dot->attr->list[3].count;
+}
+
 /* The groups' axes in both operands and the result, cut at `cut` into outer and inner ones. */
 static int groups_at(const Layout layouts[3], const int64_t *axes[3], uint32_t count, uint32_t cut, DotGeometry *g) {
     DotStrides *strides[3] = {&g->a, &g->b, &g->out};

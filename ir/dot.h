@@ -24,6 +24,9 @@ enum { DOT_IRREGULAR_A = 1, DOT_IRREGULAR_B = 2, DOT_IRREGULAR_OUT = 4 };
 int tg_dot_geometry(const Graph *graph, const Func *func, const Node *dot, const Node *transpose, int64_t rows,
                     DotGeometry *geometry);
 
+/* The third operand is no bias, but as large as the result: what the products are added to. */
+bool tg_dot_adds(const Graph *graph, const Func *func, const Node *dot);
+
 /* Axes of `type` in none of the two lists, ascending; returns how many. */
 uint32_t tg_free_axes(const Type *type, Ints batch, Ints contract, int64_t out[TG_MAX_RANK]);
 

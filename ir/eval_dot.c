@@ -1,4 +1,5 @@
 /* Contractions and attention, as plain loops. */
+#include "ir/dot.h"
 #include "ir/eval_rules.h"
 
 #include <math.h>
@@ -48,7 +49,8 @@ Status eval_dot(EvalCall *call) {
     Offsets contract_a = offsets_of(call, &a, lists[2].at, lists[2].count);
     Offsets contract_b = offsets_of(call, &b, lists[3].at, lists[3].count);
     Offsets free_a = free_offsets(call, &a, lists[0], lists[2]), free_b = free_offsets(call, &b, lists[1], lists[3]);
-    const double *bias = call->node->operand_count == 3 ? call->operands[2].at : NULL;
+    const double *third = call->node->operand_count == 3 ? call->operands[2].at : NULL;
+    bool adds = third && tg_dot_adds(call->graph, call->func, call->node);
     double *to = call->result->at;
     for (int64_t n = 0; n < batch_a.count; n++)
         for (int64_t i = 0; i < free_a.count; i++)
@@ -58,7 +60,8 @@ Status eval_dot(EvalCall *call) {
                 double sum = 0;
                 for (int64_t k = 0; k < contract_a.count; k++)
                     sum += x[contract_a.at[k]] * y[contract_b.at[k]];
-                *to++ = bias ? sum + bias[j] : sum;
+                *to = third ? sum + third[adds ? to - call->result->at : j] : sum;
+                to++;
             }
     return TG_OK;
 }

@@ -53,13 +53,16 @@ static bool low_or_f32(Shape *s, DType dtype) {
                       tg_dtype(dtype)->name);
 }
 
-static bool dot_bias(Shape *s, const bool *used_b) {
+/* A bias, or what the products are added to. */
+static bool dot_third(Shape *s, const bool *used_b) {
     if (s->count < 3)
         return true;
     Type free = {0};
     if (!push_free(s, &free, s->types[1], used_b))
         return false;
     free.dtype = s->types[2]->dtype;
+    if (tg_shape_equal(&s->result, s->types[2]) && s->result.rank > free.rank && s->types[2]->dtype == s->result.dtype)
+        return true;
     if (!tg_shape_equal(&free, s->types[2]))
         return shape_fail(s, "its bias is %s, it needs %s", shape_show(s, s->types[2]), shape_show(s, &free));
     return low_or_f32(s, free.dtype);
@@ -84,7 +87,7 @@ bool shape_dot(Shape *s) {
             return false;
     for (uint32_t i = 0; i < contract_a.count; i++)
         over_batch |= a->dims[contract_a.at[i]].batch;
-    return push_free(s, &s->result, a, used_a) && push_free(s, &s->result, b, used_b) && dot_bias(s, used_b) &&
+    return push_free(s, &s->result, a, used_a) && push_free(s, &s->result, b, used_b) && dot_third(s, used_b) &&
            low_or_f32(s, s->result.dtype) && shape_good_split(s, over_batch);
 }
 

@@ -12,6 +12,7 @@
    Sums of floats for fields are taken in f64, the others in their own type. With several micro-batches a sum is accumulated per lane; the
    lanes are combined in a binary tree where the sum is read. A scatter_add that adds to a batch sum is one sum with it. With fewer
    micro-batches than lanes every batch sum inside a micro-batch is split (split.c) so that the same tree results. */
+#include "ir/dot.h"
 #include "passes/hoist.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -52,7 +53,8 @@ static bool scatters_to(const Cut *c, const Node *node) {
 
 /* Operand `i` is a batch sum to which `node`, a batch sum too, adds its own. */
 static bool adds_to(const Cut *c, const Node *node, uint32_t i) {
-    return i == 2 && scatters_to(c, node) && c->sum[tg_operand(c->from, node, i)];
+    bool adds = i == 2 && (scatters_to(c, node) || (node->op == OP_dot && tg_dot_adds(c->in, c->from, node)));
+    return adds && c->sum[tg_operand(c->from, node, i)];
 }
 
 static void classify(Cut *c) {

@@ -147,6 +147,7 @@ static bool is_written_order(const Grouper *g, const Node *node) {
     const Node *dot = tg_node(g->func, operand);
     DotGeometry geometry;
     return node->op == OP_transpose && g->fuse && dot->op == OP_dot && g->readers[operand] == 1 &&
+           !tg_dot_adds(g->graph, g->func, dot) &&
            tg_dot_geometry(g->graph, g->func, dot, node, g->graph->training.micro, &geometry) == 0 &&
            (geometry.n != 1 || geometry.out_m == 1);
 }

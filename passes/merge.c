@@ -14,6 +14,7 @@
 #include "passes/rewrite.h"
 
 #include "ir/base/map.h"
+#include "ir/dot.h"
 
 #include <string.h>
 
@@ -37,7 +38,8 @@ typedef struct Merge {
 /* [rows, k] by a whole operand, without groups. */
 static bool is_candidate(const Merge *m, NodeId id) {
     const Node *node = tg_node(m->func, id);
-    if (node->op != OP_dot || !m->needed[id] || node->attr->list[0].count || node->attr->list[2].count != 1)
+    if (node->op != OP_dot || !m->needed[id] || node->attr->list[0].count || node->attr->list[2].count != 1 ||
+        tg_dot_adds(m->graph, m->func, node))
         return false;
     const Type *x = tg_node_type(m->graph, m->func, tg_operand(m->func, node, 0));
     bool by_rows = x->rank == 2 && node->attr->list[2].at[0] == 1 && !x->dims[1].batch;

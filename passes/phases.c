@@ -2,7 +2,8 @@
 
    autocast comes first, on what the user wrote, so that gradients have the types of what they are gradients of. simplify is next: autodiff then differentiates dots that have absorbed their transposes, so that their gradients are dots
    without copies too. autodiff adds the gradients to the objective. optimizer follows, since clipping and the gate read
-   gradients. A second simplify cleans what the gradient rules left (transposed results, double casts). batch cuts the joint
+   gradients. A second simplify cleans what the gradient rules left (transposed results, double casts). chunk must see forward and
+   backward of a head together, and a sum over slices as one batch sum: so it stands behind them and before batch. batch cuts the joint
    graph into the step's functions: it must see forward and backward together, to know which sums must be known before which
    rows. copies follows at once, while a weight's cast is still one node. attention stays one node until then, so that its
    gradients share what they have in common in one function; merge follows, which puts the dots of a loop's steps together: it must see a function's dots of both directions. clean simplifies what
@@ -12,7 +13,7 @@
 
 #include <string.h>
 
-static const char *const order[] = {"autocast", "simplify", "autodiff", "optimizer", "simplify", "batch", "copies", "attention", "merge", "clean", "layout", "fuse"};
+static const char *const order[] = {"autocast", "simplify", "autodiff", "optimizer", "simplify", "chunk", "batch", "copies", "attention", "merge", "clean", "layout", "fuse"};
 
 enum { ORDER = sizeof order / sizeof *order };
 

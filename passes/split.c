@@ -1,5 +1,6 @@
 #include "passes/split.h"
 
+#include "ir/dot.h"
 #include "passes/copy.h"
 
 static NodeId with_list(Builder *b, const Node *node, const NodeId *operands, int list, int64_t split) {
@@ -50,7 +51,7 @@ NodeId tg_split_sum(Builder *b, const Graph *graph, const Func *from, NodeId id,
 
 static bool is_biased_sum(const Graph *graph, const Func *func, NodeId id) {
     const Node *node = tg_node(func, id);
-    return node->op == OP_dot && node->operand_count == 3 && tg_type_batch_axis(tg_node_type(graph, func, id)) < 0 &&
+    return node->op == OP_dot && node->operand_count == 3 && !tg_dot_adds(graph, func, node) && tg_type_batch_axis(tg_node_type(graph, func, id)) < 0 &&
            tg_type_batch_axis(tg_node_type(graph, func, tg_operand(func, node, 0))) >= 0;
 }
 

@@ -2,6 +2,8 @@
    in another order than the operand's, a transpose that the strides of the library call absorb. */
 #include "passes/vjp_rules.h"
 
+#include "ir/dot.h"
+
 /* One operand's view of the contraction. Pair i of batch or contract axes is batch.at[i] here and at[i] in the other.
  */
 typedef struct Side {
@@ -86,7 +88,10 @@ void vjp_dot(Vjp *v) {
         v->grad[0] = dot_gradient(v, v->in_f32[0], &a, &b, v->operand[1]);
     if (v->wanted[1])
         v->grad[1] = dot_gradient(v, v->in_f32[1], &b, &a, v->operand[0]);
-    if (tg_node(v->b->func, v->node)->operand_count == 3 && v->wanted[2]) {
+    const Node *node = tg_node(v->b->func, v->node);
+    if (tg_dot_adds(v->b->graph, v->b->func, node)) {
+        v->grad[2] = v->cotangent;
+    } else if (node->operand_count == 3 && v->wanted[2]) {
         bool reduced[TG_MAX_RANK] = {false};
         for (uint32_t i = 0; i < batch_count + a.free_count; i++)
             reduced[i] = true;

@@ -65,7 +65,7 @@ static void print_step(Str *to, const Lowered *lowered, uint32_t index) {
     } else if (step->kind == STEP_DOT) {
         const PlanDot *dot = &lowered->plan->dots[step->index];
         tg_str_printf(to, "a library call, dot %s %" PRId64 " x [%" PRId64 ", %" PRId64 "] x [%" PRId64 ", %" PRId64 "]%s",
-                      tg_dtype(dot->dtype)->name, dot->groups, dot->m, dot->k, dot->k, dot->n, dot->bias ? " + bias" : "");
+                      tg_dtype(dot->dtype)->name, dot->groups, dot->m, dot->k, dot->k, dot->n, dot->bias ? " + bias" : dot->adds ? " + out" : "");
     } else if (step->kind == STEP_ATTENTION) {
         const PlanAttention *a = &lowered->plan->attentions[step->index];
         tg_str_printf(to, "%s by blocks, library calls with k%u between", step->label, a->weights);

@@ -91,13 +91,15 @@ typedef struct PlanOperand {
 /* out[g][m][n] = sum over k of a[g][m][k] * b[g][k][n] (+ bias[n]); strides in elements. Group g = o * inner + i of operand x
    begins at o * x_group + i * x_inner. A `rows_m` dot has B in m,
    `rows_k` in k: sizes are for the capacity. K is cut into `pieces` equal parts, each one library call into scratch [pieces][g][m][n], added
-   in a binary tree (neighbours first). One task is one library call of tile_m x tile_n. */
+   in a binary tree (neighbours first). One task is one library call of tile_m x tile_n. A dot that `adds` adds to what out holds. Several
+   dots that add to each other piece by piece share their scratch: one that `continues` adds to the pieces that are there, one that is
+   `open` leaves them there and writes no result. */
 typedef struct PlanDot {
     DType dtype, out_dtype;
     int64_t groups, m, n, k;
     int64_t inner; /* divides groups */
     int64_t a_group, a_inner, a_m, a_k, b_group, b_inner, b_k, b_n, out_group, out_inner, out_m; /* out_n is 1 */
-    bool bias, rows_m, rows_k;
+    bool bias, rows_m, rows_k, adds, continues, open; /* continues, open: of several pieces */
     int64_t pieces, tile_m, tile_n;
     uint32_t variant; /* DnnVariant of ir/plan/dnn.h */
 } PlanDot;

@@ -133,6 +133,8 @@ static void check_dot(Checker *c, uint32_t index) {
     require(c, d->inner >= 1 && d->groups % d->inner == 0, "dot %u has %lld groups in runs of %lld", index,
             (long long)d->groups, (long long)d->inner);
     require(c, d->pieces >= 1 && d->k % d->pieces == 0, "dot %u has %lld pieces", index, (long long)d->pieces);
+    require(c, !(d->bias && (d->adds || d->continues)) && !(d->adds && d->continues) && (d->pieces > 1 || !(d->continues || d->open)),
+            "dot %u adds to what cannot be", index);
     require(c, d->tile_m >= 1 && d->tile_n >= 1, "dot %u has tiles of %lld x %lld", index, (long long)d->tile_m,
             (long long)d->tile_n);
 }

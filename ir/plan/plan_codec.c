@@ -52,7 +52,9 @@ static const CodecField dot_fields[] = {
     F(PlanDot, inner, I64),      F(PlanDot, a_inner, I64),
     F(PlanDot, b_inner, I64),    F(PlanDot, out_inner, I64),
     F(PlanDot, bias, BOOL),      F(PlanDot, rows_m, BOOL),
-    F(PlanDot, rows_k, BOOL),    F(PlanDot, pieces, I64),
+    F(PlanDot, rows_k, BOOL),    F(PlanDot, adds, BOOL),
+    F(PlanDot, continues, BOOL), F(PlanDot, open, BOOL),
+    F(PlanDot, pieces, I64),
     F(PlanDot, tile_m, I64),     F(PlanDot, tile_n, I64),
     F(PlanDot, variant, U32),
 };

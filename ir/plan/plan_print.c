@@ -79,8 +79,9 @@ static void print_dot(Str *to, const PlanDot *d, uint32_t index) {
     static const char *const before[] = {" a ", ",", ",", ",", " b ", ",", ",", ",", " out ", ",", ","};
     for (size_t i = 0; i < sizeof strides / sizeof *strides; i++)
         tg_str_printf(to, "%s%" PRId64, before[i], strides[i]);
-    tg_str_printf(to, "%s%s%s pieces %" PRId64 " tile %" PRId64 " x %" PRId64 " variant %u\n", d->bias ? " bias" : "",
-                  d->rows_m ? " rows_m" : "", d->rows_k ? " rows_k" : "", d->pieces, d->tile_m, d->tile_n, d->variant);
+    tg_str_printf(to, "%s%s%s%s%s%s pieces %" PRId64 " tile %" PRId64 " x %" PRId64 " variant %u\n", d->bias ? " bias" : "",
+                  d->rows_m ? " rows_m" : "", d->rows_k ? " rows_k" : "", d->adds ? " adds" : "", d->continues ? " continues" : "",
+                  d->open ? " open" : "", d->pieces, d->tile_m, d->tile_n, d->variant);
 }
 
 static void print_attention(Str *to, const PlanAttention *a, uint32_t index) {

@@ -11,20 +11,23 @@ static void pack_strides(int64_t rows, int64_t columns, int64_t *row_stride, int
     *column_stride = by_columns ? rows : 1;
 }
 
-/* A result in f32 is written where it belongs, another one in scratch first. */
+/* A result in f32 is written where it belongs, another one in scratch first, and so is one that is added. */
+static bool needs_room(const DnnShape *s) { return s->out_dtype != DT_F32 || s->adds; }
+
 DnnShape tg_cpu_convert_inner(const DnnShape *s) {
     DnnShape inner = *s;
     inner.variant = DNN_MATMUL;
     inner.dtype = inner.out_dtype = inner.bias_dtype = DT_F32;
     pack_strides(s->m, s->k, &inner.a_m, &inner.a_k);
     pack_strides(s->k, s->n, &inner.b_k, &inner.b_n);
-    if (s->out_dtype != DT_F32)
+    inner.adds = false;
+    if (needs_room(s))
         inner.out_m = s->n;
     return inner;
 }
 
 size_t tg_cpu_convert_bytes(const DnnShape *s, size_t inner_scratch_bytes) {
-    size_t m = (size_t)s->m, n = (size_t)s->n, k = (size_t)s->k, out = s->out_dtype == DT_F32 ? 0 : m * n;
+    size_t m = (size_t)s->m, n = (size_t)s->n, k = (size_t)s->k, out = needs_room(s) ? m * n : 0;
     return aligned(4 * m * k) + aligned(4 * k * n) + aligned(4 * n) + aligned(4 * out) + aligned(inner_scratch_bytes);
 }
 
@@ -60,12 +63,16 @@ void tg_cpu_convert(const CpuDevice *device, const CpuCall *inner, const DnnShap
     if (s->bias)
         product.bias = pack(&free, s->bias_dtype, task->bias, 1, s->n, 0, 1);
     float *out = NULL;
-    if (s->out_dtype != DT_F32)
+    if (needs_room(s))
         product.out = out = take(&free, s->m * s->n);
     product.scratch = free;
     device->dnn->run(inner->call, thread, &product);
-    for (int64_t i = 0; out && i < s->m; i++)
-        tg_cpu_narrow(s->out_dtype, out + i * s->n, (char *)task->out + i * s->out_m * tg_dtype(s->out_dtype)->bytes, s->n);
+    for (int64_t i = 0; out && i < s->m; i++) {
+        char *to = (char *)task->out + i * s->out_m * tg_dtype(s->out_dtype)->bytes;
+        for (int64_t j = 0; s->adds && j < s->n; j++)
+            out[i * s->n + j] += (float)tg_element_get(s->out_dtype, to, j);
+        tg_cpu_narrow(s->out_dtype, out + i * s->n, to, s->n);
+    }
 }
 
 void tg_cpu_plain(const DnnShape *s, const DnnTask *task) {
@@ -77,6 +84,8 @@ void tg_cpu_plain(const DnnShape *s, const DnnTask *task) {
                 sum += a[i * s->a_m + k * s->a_k] * b[k * s->b_k + j * s->b_n];
             if (s->bias)
                 sum += tg_element_get(s->bias_dtype, task->bias, j);
+            if (s->adds)
+                sum += tg_element_get(s->out_dtype, task->out, i * s->out_m + j);
             tg_element_set(s->out_dtype, task->out, i * s->out_m + j, sum);
         }
 }
@@ -101,6 +110,8 @@ static float line_times_column(const float *line, const float *column, int64_t c
 void tg_cpu_column(const DnnShape *s, const DnnTask *task) {
     const float *a = task->a, *b = task->b;
     float *out = task->out, bias = s->bias ? (float)tg_element_get(s->bias_dtype, task->bias, 0) : 0;
-    for (int64_t i = 0; i < s->m; i++)
-        out[i * s->out_m] = line_times_column(a + i * s->a_m, b, s->k, s->b_k) + bias;
+    for (int64_t i = 0; i < s->m; i++) {
+        float sum = line_times_column(a + i * s->a_m, b, s->k, s->b_k) + bias;
+        out[i * s->out_m] = s->adds ? out[i * s->out_m] + sum : sum;
+    }
 }

@@ -86,10 +86,11 @@ static Status prepare_tile(CpuDevice *device, const CpuDot *cpu, int64_t m, int6
                              .a_k = dot->a_k,
                              .b_k = dot->b_k,
                              .b_n = dot->b_n,
-                             .out_m = whole ? dot->out_m : dot->n};
+                             .out_m = whole ? dot->out_m : dot->n,
+                             .adds = whole ? dot->adds : dot->continues};
     if (is_own_loop((DnnVariant)dot->variant))
         return TG_OK;
-    tile->convert = dot->variant == DNN_CONVERT;
+    tile->convert = dot->variant == DNN_CONVERT || (tile->shape.adds && dot->variant == DNN_MATMUL);
     if (!tile->convert) {
         tile->adds_bias = tile->shape.bias && dot->variant != DNN_MATMUL;
         DnnShape called = tile->shape;
@@ -112,7 +113,7 @@ static Status prepare_tile(CpuDevice *device, const CpuDot *cpu, int64_t m, int6
 static Status check(const CpuDevice *device, const PlanDot *dot) {
     bool f64 = dot->dtype == DT_F64;
     bool right = tg_is_float(dot->dtype) && tg_is_float(dot->out_dtype) && dot->variant < DNN_VARIANT_COUNT &&
-                 dot->pieces >= 1 && dot->k % dot->pieces == 0 && dot->tile_m >= 1 && dot->tile_n >= 1 &&
+                 dot->pieces >= 1 && !(dot->bias && dot->adds) && dot->k % dot->pieces == 0 && dot->tile_m >= 1 && dot->tile_n >= 1 &&
                  f64 == (dot->variant == DNN_PLAIN) && dot->inner >= 1 && (f64 || dot->out_dtype != DT_F64);
     if (dot->variant == DNN_COLUMN)
         right &= dot->dtype == DT_F32 && dot->out_dtype == DT_F32 && dot->n == 1 && dot->a_k == 1;
@@ -217,7 +218,7 @@ static void run_tasks(void *context, int thread, int64_t first, int64_t last) {
                 into[i] += from[i];                                                                                    \
         }
 
-/* Rows [first, last) of groups x m: adds the pieces, then the bias, and rounds once. */
+/* Rows [first, last) of groups x m: adds the pieces, then the bias or what is there, and rounds once. */
 static void combine_rows(void *context, int thread, int64_t first, int64_t last) {
     (void)thread;
     const DotRun *run = context;
@@ -234,9 +235,9 @@ static void combine_rows(void *context, int thread, int64_t first, int64_t last)
         char *from = sums + (row - first) * dot->n * (int64_t)cpu->sum_bytes;
         int64_t out = out_row(dot, row / dot->m, row % dot->m);
         char *to = run->out + out * (int64_t)cpu->out_bytes;
-        for (int64_t i = 0; run->bias && i < dot->n; i++) {
-            double sum = tg_element_get(cpu->sum_dtype, from, i) + tg_element_get(cpu->bias_dtype, run->bias, i);
-            tg_element_set(cpu->sum_dtype, from, i, sum);
+        for (int64_t i = 0; (run->bias || dot->adds) && i < dot->n; i++) {
+            double third = run->bias ? tg_element_get(cpu->bias_dtype, run->bias, i) : tg_element_get(dot->out_dtype, to, i);
+            tg_element_set(cpu->sum_dtype, from, i, tg_element_get(cpu->sum_dtype, from, i) + third);
         }
         if (cpu->sum_dtype == DT_F64)
             memcpy(to, from, (size_t)dot->n * cpu->sum_bytes);
@@ -245,10 +246,10 @@ static void combine_rows(void *context, int thread, int64_t first, int64_t last)
     }
 }
 
-/* A sum over nothing: zeros, or the bias. */
+/* A sum over nothing: zeros, the bias, or what is there. */
 static void fill_empty(const DotRun *run) {
     const PlanDot *dot = &run->dot->dot;
-    for (int64_t row = 0; row < dot->groups * dot->m; row++)
+    for (int64_t row = 0; !dot->adds && row < dot->groups * dot->m; row++)
         for (int64_t i = 0; i < dot->n; i++)
             tg_element_set(dot->out_dtype, run->out, out_row(dot, row / dot->m, row % dot->m) + i,
                            run->bias ? tg_element_get(run->dot->bias_dtype, run->bias, i) : 0);
@@ -276,7 +277,7 @@ void tg_cpu_dot(TgDevice *base, TgDeviceDot *prepared, void *const *buffers) {
         tg_pool_run(device->pool, run_tasks, &run, cpu->tasks);
     else
         run_tasks(&run, 0, 0, cpu->tasks);
-    if (dot->pieces == 1)
+    if (dot->pieces == 1 || dot->open)
         return;
     if (split)
         tg_pool_run(device->pool, combine_rows, &run, dot->groups * dot->m);

@@ -168,7 +168,7 @@ bool gen_dot(Gen *g) {
     Attr attr = {.list = {gen_ints(place_a, (uint32_t)batch), gen_ints(place_b, (uint32_t)batch),
                           gen_ints(place_a + batch, (uint32_t)contract),
                           gen_ints(place_b + batch, (uint32_t)contract)}};
-    bool bias = gen_below(g, 2);
+    bool bias = gen_below(g, 2), adds = !bias && batch + free_a > 0 && gen_below(g, 2);
     Type type_bias = {.dtype = g->dtype};
     for (int axis = 0; axis < type_b.rank; axis++)
         for (int k = batch + contract; k < type_b.rank; k++)
@@ -176,7 +176,13 @@ bool gen_dot(Gen *g) {
                 type_bias.dims[type_bias.rank++] = type_b.dims[axis];
     if (bias)
         x[2] = gen_operand(g, &type_bias, VALUES_ANY);
-    return gen_finish(g, &attr, x, bias ? 3 : 2, NULL);
+    const char *why = NULL;
+    TypeId result = adds ? tg_infer(g->b.graph, g->b.func, OP_dot, &attr, x, 2, 0, &why) : 0;
+    if (result) {
+        Type sum = *tg_type_of(&g->b.graph->types, result);
+        x[2] = gen_operand(g, &sum, VALUES_ANY);
+    }
+    return gen_finish(g, &attr, x, bias || result ? 3 : 2, NULL);
 }
 
 /* A table of two dimensions, indices of up to two, and the rows that they read. */

@@ -11,7 +11,7 @@ typedef struct Run {
 } Run;
 
 /* Runs of one group end with the same bytes; of different groups with different ones. */
-static const Run runs[] = {
+static const Run batch_runs[] = {
     {0, "", ""},
     {0, "", ""},
     {0, "", "--threads 1"},
@@ -25,23 +25,35 @@ static const Run runs[] = {
     {1, "--set lanes=4 --set micro=8", "--threads 3"},
     {1, "--set lanes=4 --set micro=8 --no-fuse", "--threads 2"},
 };
-enum { RUNS = sizeof runs / sizeof *runs, GROUPS = 2 };
+enum { RUNS = sizeof batch_runs / sizeof *batch_runs, GROUPS = 2, MOST_GROUPS = 3 };
+
+/* Of a head that runs in slices; each lane's are its own. */
+static const Run slice_runs[] = {
+    {0, "", "--threads 1"},
+    {0, "", "--threads 3"},
+    {0, "--no-fuse", ""},
+    {1, "--set lanes=2", ""},
+    {1, "--set lanes=2 --set micro=64", ""},
+    {1, "--set lanes=2 --no-fuse", "--threads 3"},
+    {2, "--disable-pass=chunk", ""},
+};
+enum { SLICE_RUNS = sizeof slice_runs / sizeof *slice_runs, SLICE_GROUPS = 3 };
 
 /* A model at a size that trains in a moment: what it is compiled and run with besides. */
 typedef struct Small {
-    const char *model, *compile, *run;
+    const char *model, *compile, *run; /* model: its place in the source */
     bool text; /* needs $TG_DATA */
 } Small;
 
 static const Small small[] = {
-    {"digits.tg", "", "--epochs 4", false},
-    {"custom.tg", "", "--epochs 4", false}, /* the last batch has one record: most of its micro-batches have none */
-    {"gpt.tg", "--set T=16 --set L=2 --set H=2 --set C=32 --set batch=32 --set drop=0.1", "--steps 4", true},
-    {"gpt.tg", "-p bf16 --set T=256 --set L=1 --set H=2 --set C=16 --set batch=32", "--steps 2", true}, /* attention by blocks */
-    {"gpt.tg", "-p f16 --set T=256 --set L=1 --set H=2 --set C=16 --set batch=32", "--steps 2", true},
-    {"gpt.tg", "-p bf16 --set T=16 --set L=1 --set H=2 --set C=32 --set batch=32", "--steps 2", true},
-    {"llama.tg", "--set T=16 --set L=2 --set H=4 --set KV=2 --set C=32 --set F=48 --set batch=32", "--steps 4", true},
-    {"lstm.tg", "--set T=8 --set C=24", "--steps 4", true},
+    {"models/digits.tg", "", "--epochs 4", false},
+    {"models/custom.tg", "", "--epochs 4", false}, /* the last batch has one record: most of its micro-batches have none */
+    {"models/gpt.tg", "--set T=16 --set L=2 --set H=2 --set C=32 --set batch=32 --set drop=0.1", "--steps 4", true},
+    {"models/gpt.tg", "-p bf16 --set T=256 --set L=1 --set H=2 --set C=16 --set batch=32", "--steps 2", true}, /* attention by blocks */
+    {"models/gpt.tg", "-p f16 --set T=256 --set L=1 --set H=2 --set C=16 --set batch=32", "--steps 2", true},
+    {"models/gpt.tg", "-p bf16 --set T=16 --set L=1 --set H=2 --set C=32 --set batch=32", "--steps 2", true},
+    {"models/llama.tg", "--set T=16 --set L=2 --set H=4 --set KV=2 --set C=32 --set F=48 --set batch=32", "--steps 4", true},
+    {"models/lstm.tg", "--set T=8 --set C=24", "--steps 4", true},
 };
 enum { SMALL = sizeof small / sizeof *small };
 
@@ -51,16 +63,16 @@ static const char *weights_of(Scratch *scratch, const Small *of, const Run *run,
     const char *root = of->text ? tg_arena_printf(scratch->arena, "--data-root %s", big_data) : "";
     shell_expect(scratch, 0, "",
                  tg_arena_printf(scratch->arena,
-                                 "rm -rf run; $tgc compile $source/models/%s -o program %s %s && "
+                                 "rm -rf run; $tgc compile $source/%s -o program %s %s && "
                                  "./program train %s --out run %s %s",
                                  of->model, of->compile, run->compile, of->run, run->run, root));
     return shell_file(scratch, "run/weights.safetensors", bytes);
 }
 
-static void bits_of(Scratch *scratch, const Small *of) {
-    const char *first[GROUPS] = {NULL};
-    size_t first_bytes[GROUPS], bytes;
-    for (int i = 0; i < RUNS; i++) {
+static void bits_of(Scratch *scratch, const Small *of, const Run *runs, int count, int groups) {
+    const char *first[MOST_GROUPS] = {NULL};
+    size_t first_bytes[MOST_GROUPS], bytes;
+    for (int i = 0; i < count; i++) {
         /* Where loads are not shared, the gradient of a parameter that a loop reads is added up in another order. */
         if (of->text && strcmp(runs[i].compile, "--no-fold") == 0)
             continue;
@@ -75,13 +87,15 @@ static void bits_of(Scratch *scratch, const Small *of) {
             printf("\n%s compiled with '%s', run with '%s': other bits\n", of->model, runs[i].compile, runs[i].run);
         CU_ASSERT(same);
     }
-    CU_ASSERT_NOT_EQUAL(memcmp(first[0], first[1], bytes), 0);
+    for (int i = 0; i < groups; i++)
+        for (int k = 0; k < i; k++)
+            CU_ASSERT_NOT_EQUAL(memcmp(first[i], first[k], bytes), 0);
 }
 
 static void tables(Scratch *scratch) {
     for (int i = 0; i < SMALL; i++)
         if (!small[i].text)
-            bits_of(scratch, &small[i]);
+            bits_of(scratch, &small[i], batch_runs, RUNS, GROUPS);
 }
 
 static void texts(Scratch *scratch) {
@@ -91,9 +105,15 @@ static void texts(Scratch *scratch) {
     }
     for (int i = 0; i < SMALL; i++)
         if (small[i].text)
-            bits_of(scratch, &small[i]);
+            bits_of(scratch, &small[i], batch_runs, RUNS, GROUPS);
 }
 
+static void slices(Scratch *scratch) {
+    static const Small head = {"tests/program/Inputs/head.tg", "", "", false};
+    bits_of(scratch, &head, slice_runs, SLICE_RUNS, SLICE_GROUPS);
+}
+
+static void run_slices(void) { scratch_run(slices); }
 static void run_tables(void) { scratch_run(tables); }
 static void run_texts(void) { scratch_run(texts); }
 
@@ -103,6 +123,7 @@ int main(void) {
     CU_pSuite suite = CU_add_suite("bits", NULL, NULL);
     CU_add_test(suite, "digits, custom", run_tables);
     CU_add_test(suite, "gpt, in bf16 and f16 too, llama, lstm", run_texts);
+    CU_add_test(suite, "a head in slices", run_slices);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures();

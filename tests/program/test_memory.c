@@ -160,12 +160,40 @@ static void models(Scratch *scratch) {
     }
 }
 
+/* A head's result is never there as a whole: each of its slices takes the place of the one before. */
+static void check_slices(Arena *arena, const char *const *sets, int64_t records, bool no_fuse) {
+    enum { T = 63, V = 4400, SLICES = 3 }; /* of head.tg */
+    int64_t whole = records * T * V * 4, most = 0;
+    TestModel model;
+    CU_ASSERT_EQUAL_FATAL(model_compile(arena, TGC_SOURCE_DIR "/tests/program/Inputs/head.tg", sets, no_fuse, &model), TG_OK);
+    const TgPlan *plan = model.plan;
+    for (uint32_t i = 0; i < plan->func_count; i++)
+        check_lives(arena, plan, &plan->funcs[i]);
+    for (uint32_t i = 0; i < plan->buffer_count; i++)
+        most = plan->buffers[i].bytes > most ? plan->buffers[i].bytes : most;
+    CU_ASSERT(most >= whole / SLICES && most < whole / 2);
+    if (!no_fuse) /* y and its gradient */
+        CU_ASSERT(plan->arena_bytes < 5 * whole / (2 * SLICES));
+    model_free(&model);
+}
+
+static void slices(Scratch *scratch) {
+    static const char *const none[] = {NULL}, *const micro[] = {"micro=64", NULL}, *const lanes[] = {"lanes=2", "micro=64", NULL};
+    for (int no_fuse = 0; no_fuse < 2; no_fuse++) {
+        check_slices(scratch->arena, none, 128, no_fuse);
+        check_slices(scratch->arena, micro, 64, no_fuse);
+        check_slices(scratch->arena, lanes, 64, no_fuse);
+    }
+}
+
+static void run_slices(void) { scratch_run(slices); }
 static void run_models(void) { scratch_run(models); }
 
 int main(void) {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("memory", NULL, NULL);
     CU_add_test(suite, "lives, canaries, the highest byte touched", run_models);
+    CU_add_test(suite, "a head in slices", run_slices);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures();

@@ -43,6 +43,8 @@ static void *compute(Arena *arena, PlanDot dot, int threads, bool as_is, int64_t
     fill(exec, a, dot.dtype, a_count, 1);
     fill(exec, b, dot.dtype, b_count, 2);
     fill(exec, bias, bias_dtype(&dot), dot.n, 3);
+    if (dot.adds)
+        fill(exec, out, dot.out_dtype, dot.groups * dot.m * dot.n, 4);
     tg_exec_run(exec, &maker.funcs.at[0], 0);
     size_t bytes = (size_t)(dot.groups * dot.m * dot.n) * tg_dtype(dot.out_dtype)->bytes;
     void *result = tg_arena_copy(arena, tg_exec_address(exec, out, 0), bytes);
@@ -58,13 +60,15 @@ static double worst_error(const PlanDot *dot, const void *out) {
     for (int64_t g = 0; g < dot->groups; g++)
         for (int64_t i = 0; i < dot->m; i++)
             for (int64_t j = 0; j < dot->n; j++) {
-                double sum = dot->bias ? operand(bias_dtype(dot), j, 3) : 0, scale = fabs(sum);
+                int64_t at = g * dot->out_group + i * dot->out_m + j;
+                double sum = dot->bias ? operand(bias_dtype(dot), j, 3) : dot->adds ? operand(dot->out_dtype, at, 4) : 0;
+                double scale = fabs(sum);
                 for (int64_t k = 0; k < dot->k; k++) {
                     double product = operand(dot->dtype, g * dot->a_group + i * dot->a_m + k * dot->a_k, 1) *
                                      operand(dot->dtype, g * dot->b_group + k * dot->b_k + j * dot->b_n, 2);
                     sum += product, scale += fabs(product);
                 }
-                double got = tg_element_get(dot->out_dtype, out, g * dot->out_group + i * dot->out_m + j);
+                double got = tg_element_get(dot->out_dtype, out, at);
                 double error = fabs(got - sum), allowed = fabs(sum) * unit + scale * 0x1p-21 + 1e-30;
                 if (!(error <= worst * allowed))
                     worst = error / allowed;
@@ -80,12 +84,15 @@ static void against_a_plain_loop(Arena *arena) {
                                      {DT_F16, DT_F32}, {DT_F64, DT_F64},   {DT_F64, DT_F32}};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-            for (int flags = 0; flags < 16; flags++) {
+            for (int flags = 0; flags < 32; flags++) {
                 PlanDot dot =
                     maker_matrix_dot(types[t][0], sizes[s][0], sizes[s][1], sizes[s][2], flags & 1, flags & 2);
                 dot.out_dtype = types[t][1];
                 dot.bias = flags & 4;
                 dot.rows_m = flags & 8;
+                dot.adds = flags & 16;
+                if (dot.adds && dot.bias)
+                    continue;
                 if (dot.rows_m && dot.dtype != DT_F32 && dot.dtype != DT_BF16)
                     continue; /* the choice is the same */
                 const void *out = compute(arena, dot, 1, false, dot.m * dot.k, dot.k * dot.n);
@@ -140,13 +147,17 @@ static void tiles_and_threads(Arena *arena) {
         DnnVariant variant;
         bool bias;
         int64_t pieces;
-    } cases[] = {{DT_F32, DNN_MATMUL, true, 1},  {DT_F32, DNN_SGEMM, true, 1},       {DT_F32, DNN_SGEMM, true, 5},
-                 {DT_BF16, DNN_MATMUL, true, 1}, {DT_BF16, DNN_GEMM_BF16, false, 2}, {DT_F16, DNN_CONVERT, true, 4}};
+        bool adds;
+    } cases[] = {{DT_F32, DNN_MATMUL, false, 1, true}, {DT_F32, DNN_SGEMM, false, 1, true},
+                 {DT_F32, DNN_SGEMM, false, 5, true},  {DT_BF16, DNN_GEMM_BF16, false, 1, true},
+                 {DT_F32, DNN_MATMUL, true, 1, false},  {DT_F32, DNN_SGEMM, true, 1, false},       {DT_F32, DNN_SGEMM, true, 5, false},
+                 {DT_BF16, DNN_MATMUL, true, 1, false}, {DT_BF16, DNN_GEMM_BF16, false, 2, false}, {DT_F16, DNN_CONVERT, true, 4, false}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         PlanDot dot = maker_matrix_dot(cases[c].dtype, 150, 90, 400, c % 2, c % 3);
         dot.variant = cases[c].variant;
         dot.bias = cases[c].bias;
         dot.pieces = cases[c].pieces;
+        dot.adds = cases[c].adds;
         dot.tile_m = 64, dot.tile_n = 40;
         dot.out_dtype = dot.variant == DNN_MATMUL ? dot.dtype : DT_F32;
         const void *one = compute(arena, dot, 1, true, dot.m * dot.k, dot.k * dot.n);
@@ -291,6 +302,45 @@ static void distances(Arena *arena) {
     tg_exec_close(exec);
 }
 
+/* Two dots that add to each other piece by piece have the bits of micro-batches that add up both, whose results a tree adds. */
+static void pieces_go_on(Arena *arena) {
+    enum { M = 10, N = 128, K = 32, PIECES = 4, PART = K / PIECES, SUM = M * N };
+    float *lanes[PIECES] = {NULL}, *whole = NULL;
+    for (int64_t p = -1; p < PIECES; p++) { /* -1: all in one */
+        int64_t k = p < 0 ? K : PART, first = p < 0 ? 0 : p * PART;
+        PlanMaker maker;
+        maker_init(&maker, arena);
+        maker_func(&maker, PLAN_MICRO, "micro");
+        PlanDot dot = maker_matrix_dot(DT_F32, M, N, k, true, false);
+        dot.rows_k = true;
+        dot.pieces = p < 0 ? PIECES : 1;
+        uint32_t in[4];
+        for (int i = 0; i < 4; i++)
+            in[i] = maker_buffer(&maker, PLAN_INPUT, DT_F32, i % 2 ? N * k : M * k, 1);
+        dot.open = p < 0;
+        uint32_t out = maker_dot(&maker, dot, in[0], in[1], 0);
+        dot.open = false;
+        dot.continues = p < 0, dot.adds = p >= 0;
+        maker_dot(&maker, dot, in[2], in[3], 0);
+        PlanOperand *operands = maker.operands.at + maker.steps.at[1].buffer_first;
+        operands[2].buffer = out;
+        if (p < 0)
+            operands[3].buffer = maker.operands.at[3].buffer;
+        TgExec *exec = maker_open(&maker, 1, true);
+        for (int i = 0; i < 4; i++)
+            for (int64_t e = 0; e < (i % 2 ? N : M) * k; e++)
+                ((float *)tg_exec_address(exec, in[i], 0))[e] = (float)number(first * (i % 2 ? N : M) + e, (uint64_t)i);
+        tg_exec_run(exec, &maker.funcs.at[0], 0);
+        float *sums = tg_arena_copy(arena, tg_exec_address(exec, out, 0), SUM * sizeof(float));
+        *(p < 0 ? &whole : &lanes[p]) = sums;
+        tg_exec_close(exec);
+    }
+    int wrong = 0;
+    for (int64_t i = 0; i < SUM; i++)
+        wrong += whole[i] != (lanes[0][i] + lanes[1][i]) + (lanes[2][i] + lanes[3][i]);
+    CU_ASSERT_EQUAL(wrong, 0);
+}
+
 #define TEST(name)                                                                                                     \
     static void run_##name(void) { with_arena(name); }
 TEST(against_a_plain_loop)
@@ -301,6 +351,7 @@ TEST(tiles)
 TEST(rows_keep_their_bits)
 TEST(pieces_are_micro_batches)
 TEST(distances)
+TEST(pieces_go_on)
 
 int main(void) {
     CU_initialize_registry();
@@ -313,6 +364,7 @@ int main(void) {
     CU_add_test(suite, "rows keep their bits in any batch", run_rows_keep_their_bits);
     CU_add_test(suite, "pieces are micro-batches", run_pieces_are_micro_batches);
     CU_add_test(suite, "rows at another distance", run_distances);
+    CU_add_test(suite, "pieces go on", run_pieces_go_on);
     CU_basic_run_tests();
     int failed = (int)CU_get_number_of_failures();
     CU_cleanup_registry();
