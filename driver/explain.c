@@ -20,8 +20,9 @@ Status command_explain(Pipeline *p) {
         tg_error(p->diags, (Loc){0}, "tgc explain takes one line of a model, and nothing else");
         return TG_USAGE;
     }
-    if (p->cli->value[CLI_JSON] || p->cli->value[CLI_TRACE] || p->cli->sets.count) {
-        tg_error(p->diags, (Loc){0}, "--json, --trace and --set explain a line: tgc explain FILE.tg:LINE");
+    if (p->cli->value[CLI_JSON] || p->cli->value[CLI_TRACE] || p->cli->value[CLI_PRECISION] || p->cli->value[CLI_AUTOCAST] ||
+        p->cli->sets.count) {
+        tg_error(p->diags, (Loc){0}, "-p, --autocast, --json, --trace and --set explain a line: tgc explain FILE.tg:LINE");
         return TG_USAGE;
     }
     const Texts *wanted = p->cli->warnings.count ? &p->cli->warnings : &p->cli->arguments;

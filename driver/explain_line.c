@@ -120,7 +120,7 @@ static const char *ops_text(const Explain *e, const ValueRow *row) {
 static const char *row_type(const Explain *e, const ValueRow *row) { return type_text(e, tg_type_of(&e->p->model->types, row->type)); }
 
 typedef struct CastRow {
-    const char *from, *to, *place;
+    const char *from, *to, *rule, *place;
     uint32_t count;
 } CastRow;
 typedef Vec(CastRow) CastRows;
@@ -135,22 +135,37 @@ static const char *cast_place(const Explain *e, LocsId locs) {
     return "this line";
 }
 
+static void add_cast(const Explain *e, CastRows *rows, CastRow row) {
+    uint32_t at = 0;
+    while (at < rows->count && (strcmp(rows->at[at].from, row.from) || strcmp(rows->at[at].to, row.to) ||
+                                strcmp(rows->at[at].rule, row.rule) || strcmp(rows->at[at].place, row.place)))
+        at++;
+    if (at == rows->count)
+        tg_push(e->p->arena, rows, row);
+    rows->at[at].count++;
+}
+
+static const char *type_with(const Explain *e, TypeId type, DType dtype) {
+    Type other = *tg_type_of(&e->p->model->types, type);
+    other.dtype = dtype;
+    return type_text(e, &other);
+}
+
+/* Those in the source, and those that mixed precision adds. */
 static CastRows find_casts(const Explain *e, const Func *func) {
     const Graph *graph = e->p->model;
     CastRows rows = {0};
     for (NodeId id = 1; func && id < func->nodes.count; id++) {
         const Node *node = tg_node(func, id);
-        if (node->op != OP_convert || !node_is_there(e, graph, node->locs))
-            continue;
-        CastRow row = {type_text(e, tg_node_type(graph, func, tg_operand(func, node, 0))), type_text(e, tg_node_type(graph, func, id)),
-                       cast_place(e, node->locs), 0};
-        uint32_t at = 0;
-        while (at < rows.count && (strcmp(rows.at[at].from, row.from) || strcmp(rows.at[at].to, row.to) ||
-                                   strcmp(rows.at[at].place, row.place)))
-            at++;
-        if (at == rows.count)
-            tg_push(e->p->arena, &rows, row);
-        rows.at[at].count++;
+        if (node->op == OP_convert && node_is_there(e, graph, node->locs))
+            add_cast(e, &rows, (CastRow){type_text(e, tg_node_type(graph, func, tg_operand(func, node, 0))),
+                                         type_text(e, tg_node_type(graph, func, id)), "written", cast_place(e, node->locs), 0});
+    }
+    for (uint32_t i = 0; i < e->p->ran->casts.count; i++) {
+        const PassCast *cast = &e->p->ran->casts.at[i];
+        if (cast->func == func && node_is_there(e, graph, cast->locs))
+            add_cast(e, &rows, (CastRow){type_with(e, cast->type, cast->from), type_with(e, cast->type, cast->to), cast->rule,
+                                         cast_place(e, cast->locs), 0});
     }
     return rows;
 }
@@ -169,7 +184,7 @@ static void print_casts(const Explain *e, const Func *func) {
         printf("\ncasts\n");
     for (uint32_t i = 0; i < rows.count; i++) {
         const CastRow *row = &rows.at[i];
-        printf("  %s -> %s, written in %s", row->from, row->to, row->place);
+        printf("  %s -> %s, %s%s in %s", row->from, row->to, row->rule, strcmp(row->rule, "written") ? "," : "", row->place);
         if (row->count > 1)
             printf(" (%u times)", row->count);
         printf("\n");
@@ -354,8 +369,8 @@ static json_t *casts_json(const Explain *e, const Func *func) {
     json_t *list = json_array();
     CastRows rows = find_casts(e, func);
     for (uint32_t i = 0; i < rows.count; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:i}", "from", rows.at[i].from, "to", rows.at[i].to, "place",
-                                              rows.at[i].place, "count", (int)rows.at[i].count));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:i}", "from", rows.at[i].from, "to", rows.at[i].to, "rule",
+                                              rows.at[i].rule, "place", rows.at[i].place, "count", (int)rows.at[i].count));
     return list;
 }
 

@@ -168,13 +168,25 @@ static void find_ends(Autocast *a) {
 
 /* ---- the forms of a value ---- */
 
-static void remark(const Autocast *a, DType to, NodeId value, NodeId reader, const char *rule) {
+/* A cast that is written in the source is the user's. */
+static void say_cast(const Autocast *a, DType to, NodeId value, NodeId reader, const char *rule) {
+    if (old(a, reader)->op == OP_convert)
+        return;
+    PassCast cast = {a->from, old(a, reader)->locs, old(a, value)->type, to == DT_F32 ? a->low : DT_F32, to, rule};
+    tg_push(a->context->arena, &a->context->casts, cast);
     if (!tg_says_remarks(a->context))
         return;
     Str text = tg_str(a->context->arena);
     tg_type_print(&text, type_of(a, value));
     tg_str_printf(&text, " cast to %s: %s", tg_dtype(to)->name, rule);
-    tg_pass_remark(a->context, old(a, reader)->locs, text.text);
+    tg_pass_remark(a->context, cast.locs, text.text);
+}
+
+static const char *why_wide(const Autocast *a, NodeId reader) {
+    const Node *node = old(a, reader);
+    if (node->precision == PRECISION_F32)
+        return "f32(x), precision(f32) or --autocast keeps its reader in f32";
+    return tg_op((Op)node->op)->cast == CAST_f32 ? "its reader computes in f32" : "element-wise ops compute in f32";
 }
 
 /* The same movement of elements as node `id`, over other operands. */
@@ -188,7 +200,7 @@ static NodeId moved(Autocast *a, NodeId id, const NodeId *operands) {
 static NodeId rounded(Autocast *a, NodeId x, NodeId reader) {
     const Node *node = old(a, x);
     bool is_weight = is_stored(a, x);
-    remark(a, a->low, x, reader, is_weight ? "the low copy of a parameter" : a->fate[x].ends ? "the end of a chain" : "an operand of a dot");
+    say_cast(a, a->low, x, reader, is_weight ? "the low copy of a parameter" : a->fate[x].ends ? "the end of a chain" : "an operand of a dot");
     a->b.locs = node->locs;
     return tg_convert(&a->b, a->wide[x], a->low);
 }
@@ -208,7 +220,7 @@ static NodeId narrow_of(Autocast *a, NodeId x, NodeId reader) {
 
 static NodeId wide_of(Autocast *a, NodeId x, NodeId reader) {
     if (a->wide[x] == 0) {
-        remark(a, DT_F32, x, reader, tg_op((Op)old(a, reader)->op)->cast == CAST_f32 ? "its reader computes in f32" : "element-wise ops compute in f32");
+        say_cast(a, DT_F32, x, reader, why_wide(a, reader));
         a->b.locs = old(a, x)->locs;
         a->wide[x] = tg_convert(&a->b, a->narrow[x], DT_F32);
     }

@@ -28,6 +28,16 @@ typedef struct PassMap {
     const NodeId *map;
 } PassMap;
 
+/* A cast that mixed precision puts into `func` of the graph that it reads, where `locs` says: of a value of the shape of `type`,
+   because of `rule`. */
+typedef struct PassCast {
+    const Func *func;
+    LocsId locs;
+    TypeId type;
+    DType from, to;
+    const char *rule;
+} PassCast;
+
 typedef struct PassContext {
     Arena *arena;
     Diags *diags;
@@ -46,6 +56,7 @@ typedef struct PassContext {
     Vec(PassMap) maps;
     bool too_large;             /* --validate has said that it leaves something out */
     Vec(RewriteCount) counts;
+    Vec(PassCast) casts; /* of the pass autocast */
 } PassContext;
 
 typedef Status PassRun(PassContext *context, const Graph *in, Graph **out);
