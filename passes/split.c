@@ -14,6 +14,7 @@ static NodeId rows_of_lane(Builder *b, TypeId updates, int64_t lane, int64_t spl
     Type type = *tg_type_of(&b->graph->types, updates);
     int64_t axis = tg_type_batch_axis(&type), run = b->graph->training.micro / split * type.dims[axis].size;
     type.dtype = DT_I64;
+    type.scaled = false;
     TypeId position = tg_type(&b->graph->types, &type);
     NodeId at = tg_iota(b, position, axis);
     NodeId begun = tg_binary(b, OP_ge, at, tg_const(b, position, (double)(lane * run)));
