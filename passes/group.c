@@ -178,8 +178,37 @@ static uint32_t reads_group(const Grouper *g, const Node *node) {
     return 0;
 }
 
+/* How many low values of `id`'s size lie in memory under it; -1: a wide one does. */
+static int low_bases(const Grouper *g, NodeId id, int64_t size) {
+    const Node *node = tg_node(g->func, id);
+    int count = 0;
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        NodeId operand = tg_operand(g->func, node, i);
+        if (g->out->place[operand] == PLACE_INLINE) {
+            int below = low_bases(g, operand, size);
+            if (below < 0)
+                return -1;
+            count += below;
+        } else if (tg_type_count(type_of(g, operand), 2) == size) {
+            if (!tg_is_low(type_of(g, operand)->dtype))
+                return -1;
+            count++;
+        }
+    }
+    return count;
+}
+
+/* An activation over low values would be stored in f32, twice as large as what it is made of: its kernels compute it again instead.
+   (exp is no such function: it stands in rows, between sums.) */
+static bool is_smaller_beneath(const Grouper *g, NodeId id) {
+    const Node *node = tg_node(g->func, id);
+    bool activates = node->op == OP_erf || node->op == OP_tanh || node->op == OP_sigmoid;
+    return activates && type_of(g, id)->dtype == DT_F32 && low_bases(g, id, tg_type_count(type_of(g, id), 2)) > 0;
+}
+
 /* May every kernel that reads it compute it again? Only over memory and other repeated nodes. */
-static bool may_inline(Grouper *g, const Node *node) {
+static bool may_inline(const Grouper *g, NodeId id) {
+    const Node *node = tg_node(g->func, id);
     uint32_t repeated = 1;
     bool leaves_only = true;
     for (uint32_t i = 0; i < node->operand_count; i++) {
@@ -192,7 +221,7 @@ static bool may_inline(Grouper *g, const Node *node) {
     }
     if (leaves_only)
         return true;
-    return tg_is_cheap(node->op) && repeated <= MOST_INLINED;
+    return repeated <= MOST_INLINED && (tg_is_cheap(node->op) || is_smaller_beneath(g, id));
 }
 
 /* Appends what `id` reads from memory, through what is computed again, to `reads`. */
@@ -354,11 +383,31 @@ static uint64_t *newest(Grouper *g, GroupKind kind, const Type *domain, const Re
     return tg_map_put(&g->by_shape, &key, sizeof key, NULL);
 }
 
-/* Nothing stands between: in a chain of one shape the node's other operands follow. Updates of unlike parameters stay apart, so
-   that layers share kernels. */
-static bool follows_on(const Grouper *g, uint32_t index) {
-    return g->out->step[g->out->groups.at[index].members.at[0]] == g->out->steps && g->func->kind != FUNC_TAIL &&
-           g->func->kind != FUNC_INIT;
+/* What `id` begins is read together with a member of the group, by one of the next nodes: both are branches of one value. */
+static bool meets(const Grouper *g, NodeId id, uint32_t index) {
+    enum { NODES_AHEAD = 8 };
+    NodeId end = id + NODES_AHEAD < g->func->nodes.count ? id + NODES_AHEAD : g->func->nodes.count - 1, branch = id;
+    for (NodeId next = id + 1; next <= end; next++) {
+        const Node *node = tg_node(g->func, next);
+        bool reads_branch = false, reads_group = false;
+        for (uint32_t i = 0; i < node->operand_count; i++) {
+            NodeId operand = tg_operand(g->func, node, i);
+            reads_branch |= operand == branch;
+            reads_group |= operand < id && group_of(g, operand) == &g->out->groups.at[index];
+        }
+        if (reads_branch && reads_group)
+            return true;
+        branch = reads_branch ? next : branch;
+    }
+    return false;
+}
+
+/* Nothing stands between: in a chain of one shape the node's other operands follow. Updates and first values of unlike parameters
+   stay apart, so that layers share kernels. */
+static bool follows_on(const Grouper *g, NodeId id, uint32_t index) {
+    bool last = g->out->step[g->out->groups.at[index].members.at[0]] == g->out->steps;
+    bool by_parameter = g->func->kind == FUNC_TAIL || g->func->kind == FUNC_INIT;
+    return last && (!by_parameter || meets(g, id, index));
 }
 
 /* The newest group with the same loops, if it reads the same memory or is the last so far: kernels side by side. */
@@ -367,7 +416,7 @@ static uint32_t find_beside(Grouper *g, NodeId id, const Node *node, GroupKind k
     uint64_t last = *newest(g, kind, domain, reduction);
     if (last == 0 || accepts(g, (uint32_t)last - 1, id, node, reduction) != JOINS)
         return UINT32_MAX;
-    if (kind != GROUP_COLUMN && !follows_on(g, (uint32_t)last - 1) &&
+    if (kind != GROUP_COLUMN && !follows_on(g, id, (uint32_t)last - 1) &&
         !shares_reads(g, node, &g->out->groups.at[last - 1]))
         return UINT32_MAX;
     return tg_rewrite(g->context, "beside", node->locs) ? (uint32_t)last - 1 : UINT32_MAX;
@@ -458,7 +507,7 @@ static void place(Grouper *g, NodeId id) {
         g->library[g->out->step[id]] = g->out->step[id];
         break;
     case FUSE_point:
-        if (g->fuse && !g->memory[id] && may_inline(g, node) && !joins_operand(g, id, node)) {
+        if (g->fuse && !g->memory[id] && may_inline(g, id) && !joins_operand(g, id, node)) {
             *where = PLACE_INLINE;
             g->rests[id] = true;
             g->ready[id] = latest(g, node) + reads_group(g, node);
