@@ -55,7 +55,7 @@ static PlanDataSet describe_set(Planner *p, const DataSet *set) {
 static const Node *origin_of(const Func *func, NodeId id, bool *cut) {
     const Node *node = tg_node(func, id);
     while (node->op == OP_convert || node->op == OP_detach || node->op == OP_reshape || node->op == OP_bounded ||
-           node->op == OP_broadcast || node->op == OP_slice) {
+           node->op == OP_broadcast || node->op == OP_slice || node->op == OP_again) {
         *cut |= node->op == OP_slice;
         node = tg_node(func, tg_operand(func, node, 0));
     }

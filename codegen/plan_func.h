@@ -24,7 +24,8 @@ typedef struct FuncPlan {
 static inline const Node *tg_step_node(const FuncPlan *f, NodeId id) { return tg_node(f->func, id); }
 static inline const Type *tg_step_type(const FuncPlan *f, NodeId id) { return tg_node_type(f->p->graph, f->func, id); }
 
-/* What holds the bytes of `id`: reshapes are the same memory, and so is a transpose, which a dot has written in its order. */
+/* What holds the bytes of `id`: reshapes are the same memory, and so are what is read again and a transpose, which a dot has written in
+   its order. */
 NodeId tg_step_base(const FuncPlan *f, NodeId id);
 bool tg_step_makes(const FuncPlan *f, NodeId id); /* a step of the function does */
 

@@ -8,7 +8,8 @@
 #include <string.h>
 
 NodeId tg_step_base(const FuncPlan *f, NodeId id) {
-    while (tg_step_node(f, id)->op == OP_reshape || tg_step_node(f, id)->op == OP_transpose)
+    while (tg_step_node(f, id)->op == OP_reshape || tg_step_node(f, id)->op == OP_transpose ||
+           tg_step_node(f, id)->op == OP_again)
         id = tg_operand(f->func, tg_step_node(f, id), 0);
     return id;
 }

@@ -137,6 +137,7 @@ Status command_compile(Pipeline *p) {
     if (p->cli->value[CLI_REPORT]) {
         Str text = tg_str(p->arena);
         report_print(&text, p->lowered.plan);
+        recompute_report(&text, p);
         fwrite(text.text, 1, text.length, stdout);
     }
     return TG_OK;

@@ -12,7 +12,6 @@
 /* STEPS: how far from a value that the model takes the next one is looked for. ALIKE: doublings that change nothing. */
 enum { STEPS = 64, NEIGHBOURS = 16, ALIKE = 3 };
 static const int64_t most_value = INT32_MAX;
-static const double most_memory = 0x1p50;
 
 typedef struct Point {
     int64_t value;
@@ -227,6 +226,11 @@ static const char *command_text(const Fit *fit) {
         if (!is_varied(fit, fit->p->cli->sets.at[i]))
             tg_str_printf(&text, " --set %s", fit->p->cli->sets.at[i]);
     tg_str_printf(&text, " --set %s=%lld", fit->name, (long long)fit->fits.value);
+    const char *recompute = fit->p->cli->value[CLI_RECOMPUTE];
+    if (recompute)
+        tg_str_printf(&text, " --recompute=%s", recompute);
+    if (recompute && strcmp(recompute, "auto") == 0)
+        tg_str_printf(&text, " --memory=%.0f", fit->memory);
     return text.text;
 }
 
@@ -269,15 +273,7 @@ static Status read_memory(Fit *fit) {
         tg_error(fit->p->diags, (Loc){0}, "how much memory is there? --memory=24GiB");
         return TG_USAGE;
     }
-    if (!units_read_bytes(text, &fit->memory)) {
-        tg_error(fit->p->diags, (Loc){0}, "--memory is a size, as 24GiB or 800MB, not '%s'", text);
-        return TG_USAGE;
-    }
-    if (fit->memory > most_memory) {
-        tg_error(fit->p->diags, (Loc){0}, "--memory=%s is more than 1 PiB", text);
-        return TG_USAGE;
-    }
-    return TG_OK;
+    return units_memory(fit->p->diags, text, &fit->memory);
 }
 
 static Status unknown(const Fit *fit, const TgPlan *plan) {

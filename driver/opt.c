@@ -46,6 +46,8 @@ static Status graph(Pipeline *p, const char *path, Str *out) {
     TG_TRY(read_graph(p, path, &in));
     const char *passes = p->cli->value[CLI_PASSES];
     PassContext *context = pipeline_passes(p);
+    double memory;
+    TG_TRY(recompute_options(p, &context->recompute, &memory));
     TG_TRY(tg_passes_run(context, &options, passes ? passes : "", in, &result));
     pass_stats(p, context);
     p->passes = NULL;

@@ -182,7 +182,7 @@ static const char *absolute(Arena *arena, const char *path) {
     return realpath(path, full) ? tg_arena_str(arena, full, strlen(full)) : path;
 }
 
-static LoopTarget target_of(const Pipeline *p) {
+LoopTarget pipeline_target(const Pipeline *p) {
     const char *target = p->cli->value[CLI_TARGET];
     return cuda_is_emitted(p) || (target && strcmp(target, "cuda") == 0) ? LOOPS_CUDA : LOOPS_CPU;
 }
@@ -191,7 +191,7 @@ static Status plan(Pipeline *p) {
     double start = pipeline_begin(p, "planning");
     Str text = tg_str(p->arena);
     tg_graph_print(&text, p->step);
-    TG_TRY(tg_plan_build(p->arena, p->diags, p->kernel, text.text, target_of(p), &p->lowered));
+    TG_TRY(tg_plan_build(p->arena, p->diags, p->kernel, text.text, pipeline_target(p), &p->lowered));
     p->lowered.plan->tgc = own_path(p->arena);
     p->lowered.plan->library_directory = tg_library_directory(p->arena);
     p->lowered.plan->source_directory = absolute(p->arena, p->lowered.plan->source_directory);
@@ -215,11 +215,12 @@ Status pipeline_run(Pipeline *p, Stage until) {
     precision_apply(p);
     PassContext *context = pipeline_passes(p);
     if (until >= STAGE_STEP)
-        TG_TRY(tg_phases_run(context, &options, "layout", p->model, &p->step));
+        TG_TRY(recompute_run(p, context, &options, &p->step));
     if (until >= STAGE_KERNEL)
         TG_TRY(tg_passes_run(context, &options, "fuse", p->step, &p->kernel));
     pass_stats(p, context);
     p->ran = context;
+    recompute_note(p);
     p->passes = NULL;
     return until >= STAGE_PLAN ? plan(p) : TG_OK;
 }

@@ -20,6 +20,7 @@ typedef struct Pipeline {
     bool named; /* names are checked */
     DType low; /* of mixed precision; DT_F32: there is none */
     Graph *model, *step, *kernel;
+    int64_t plain_bytes, recompute_bytes; /* of the plan, without and with recomputation; 0: not asked for */
     Lowered lowered;
     const char *doing;      /* the part that runs: "parsing"; NULL: none yet */
     PassContext *passes;    /* while passes run */
@@ -90,6 +91,12 @@ bool cuda_is_emitted(const Pipeline *p);
 void shapes_watch(Pipeline *p, LowerOptions *options);
 void shapes_print(Pipeline *p, FILE *to);
 const char *shapes_of_line(Pipeline *p, uint32_t line); /* what it prints in the margin; "": nothing */
+/* --recompute, --memory: what they say; from graph@model to graph@step as they say; TG_MEMORY: it does not fit, and what to do. */
+TG_CHECKED Status recompute_options(Pipeline *p, Recompute *recompute, double *memory);
+TG_CHECKED Status recompute_run(Pipeline *p, PassContext *context, const PassOptions *options, Graph **step);
+void recompute_note(Pipeline *p);
+void recompute_report(Str *to, const Pipeline *p);
+LoopTarget pipeline_target(const Pipeline *p);
 /* --report */
 void report_print(Str *to, const TgPlan *plan);
 

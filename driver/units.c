@@ -18,7 +18,9 @@ const char *units_time(Arena *arena, double microseconds) {
                               : tg_arena_printf(arena, "%.4g ms", 1e-3 * microseconds);
 }
 
-bool units_read_bytes(const char *text, double *bytes) {
+static const double most_memory = 0x1p50;
+
+static bool read_bytes(const char *text, double *bytes) {
     static const struct {
         const char *name;
         double bytes;
@@ -36,4 +38,18 @@ bool units_read_bytes(const char *text, double *bytes) {
             return true;
         }
     return false;
+}
+
+Status units_memory(Diags *diags, const char *text, double *bytes) {
+    if (text == NULL)
+        return TG_OK;
+    if (!read_bytes(text, bytes)) {
+        tg_error(diags, (Loc){0}, "--memory is a size, as 24GiB or 800MB, not '%s'", text);
+        return TG_USAGE;
+    }
+    if (*bytes > most_memory) {
+        tg_error(diags, (Loc){0}, "--memory=%s is more than 1 PiB", text);
+        return TG_USAGE;
+    }
+    return TG_OK;
 }

@@ -27,6 +27,7 @@ static const uint8_t scaling[OP_COUNT] = {
     [OP_ne] = SCALING_zero,
     [OP_neg] = SCALING_all,
     [OP_detach] = SCALING_all,
+    [OP_again] = SCALING_all,
     [OP_add] = SCALING_all,
     [OP_sub] = SCALING_all,
     [OP_mul] = SCALING_product,

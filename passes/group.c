@@ -81,7 +81,7 @@ static void mark_memory(Grouper *g) {
         if (!g->needed[id])
             continue;
         FuseKind kind = fuse_kind(node);
-        bool views = node->op == OP_transpose || node->op == OP_slice;
+        bool views = node->op == OP_transpose || node->op == OP_slice || node->op == OP_again;
         if (node->op == OP_reshape)
             views = g->memory[id] || !is_unit_reshape(type_of(g, tg_operand(func, node, 0)), type_of(g, id));
         for (uint32_t i = 0; i < node->operand_count; i++) {
@@ -150,6 +150,14 @@ static bool is_written_order(const Grouper *g, const Node *node) {
            !tg_dot_adds(g->graph, g->func, dot) &&
            tg_dot_geometry(g->graph, g->func, dot, node, g->graph->training.micro, &geometry) == 0 &&
            (geometry.n != 1 || geometry.out_m == 1);
+}
+
+/* Memory as it is, but read only by what runs after all that has a place by now. */
+static void place_again(Grouper *g, NodeId id, const Node *node) {
+    NodeId operand = tg_operand(g->func, node, 0);
+    uint32_t made = g->ready[operand] | (group_of(g, operand) != NULL), now = 2 * g->out->steps;
+    g->out->place[id] = PLACE_ALIAS;
+    g->ready[id] = made > now ? made : now;
 }
 
 static void place_view(Grouper *g, NodeId id, const Node *node) {
@@ -495,7 +503,9 @@ static void place(Grouper *g, NodeId id) {
         }
         break;
     case FUSE_view:
-        if (node->op == OP_reshape || (!g->memory[id] && g->fuse) || is_written_order(g, node))
+        if (node->op == OP_again)
+            place_again(g, id, node);
+        else if (node->op == OP_reshape || (!g->memory[id] && g->fuse) || is_written_order(g, node))
             place_view(g, id, node);
         else
             place_member(g, id, node);

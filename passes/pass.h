@@ -38,11 +38,33 @@ typedef struct PassCast {
     const char *rule;
 } PassCast;
 
+/* What micro's backward half computes again instead of reading it from the forward half (pass recompute). */
+typedef enum RecomputeMode {
+    RECOMPUTE_NONE,
+    RECOMPUTE_AUTO, /* what costs next to nothing; and `dear` dots and the like, in the order of what they save for their price */
+    RECOMPUTE_FULL, /* all but checkpoints, which lie so that the least is kept */
+    RECOMPUTE_ALL,  /* for tests: what would save nothing too */
+} RecomputeMode;
+
+typedef struct Recompute {
+    RecomputeMode mode;
+    uint32_t dear;
+} Recompute;
+
+/* What the pass did, in one micro-batch. */
+typedef struct Recomputed {
+    uint32_t values;           /* that are not kept */
+    uint32_t dear, candidates; /* dots and the like computed again; how many could be */
+    double flops, step_flops;  /* of what is computed again; of micro without it */
+} Recomputed;
+
 typedef struct PassContext {
     Arena *arena;
     Diags *diags;
     bool fold; /* for tg_builder */
     bool fuse; /* off: every node is a kernel of its own, bits are the same */
+    Recompute recompute;
+    Recomputed recomputed;
 
     /* The runner's, for passes/rewrite.h. */
     const PassOptions *options; /* NULL: a pass is run by itself */

@@ -7,13 +7,14 @@
    graph into the step's functions: it must see forward and backward together, to know which sums must be known before which
    rows. copies follows at once, while a weight's cast is still one node. attention stays one node until then, so that its
    gradients share what they have in common in one function; merge follows, which puts the dots of a loop's steps together: it must see a function's dots of both directions. clean simplifies what
-   both left and drops what no function needs after the cut. layout makes operands of dots regular while a
+   both left and drops what no function needs after the cut. recompute follows, when micro has all its dots and no value too many: what it copies for the
+   backward half would be shared again by the passes before. layout makes operands of dots regular while a
    transpose is still a node that fusion can place. fuse is last: a kernel never crosses a function. */
 #include "passes/passes.h"
 
 #include <string.h>
 
-static const char *const order[] = {"autocast", "simplify", "autodiff", "optimizer", "simplify", "chunk", "batch", "copies", "attention", "merge", "clean", "layout", "fuse"};
+static const char *const order[] = {"autocast", "simplify", "autodiff", "optimizer", "simplify", "chunk", "batch", "copies", "attention", "merge", "clean", "recompute", "layout", "fuse"};
 
 enum { ORDER = sizeof order / sizeof *order };
 

@@ -25,7 +25,7 @@ static void run_passes(Arena *arena, Diags *diags, const Graph *graph) {
         const PassInfo *info = tg_pass(pass);
         if (info->from != graph->level)
             continue;
-        PassContext context = {.arena = arena, .diags = diags};
+        PassContext context = {.arena = arena, .diags = diags, .recompute = {RECOMPUTE_ALL, 0}};
         Graph *out;
         Status status = tg_passes_run(&context, &options, info->name, graph, &out);
         bool alone = info->to == graph->level && (info->effect == EFFECT_KEEPS || info->effect == EFFECT_ROUNDS);

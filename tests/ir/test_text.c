@@ -116,6 +116,7 @@ static const char step_text[] =
     "    %69 : f32[B, 2, 3, 1] = attention_dq %66, %66, %66, %67 scale=0.25\n"
     "    %70 : f32[B, 2, 3, 1] = attention_dk %66, %66, %66, %67, %68 scale=0.25\n"
     "    %71 : f32[B, 2, 3, 1] = attention_dv %66, %66, %66, %67 scale=0.1\n"
+    "    %72 : f32[B, 3] = again %1 at=1\n"
     "    return loss %58 loc(0:2:1-4)\n"
     "    return \"odd name\" %60\n"
     "    return val/loss %8\n"

@@ -1,4 +1,4 @@
-/* Equal bits: fused and unfused, folded or not, any number of threads, runs, micro-batches under the same lanes. */
+/* Equal bits: fused and unfused, folded or not, with values computed again, any number of threads, runs, micro-batches under the same lanes. */
 #include "tests/program/shell.h"
 
 #include <CUnit/Basic.h>
@@ -19,11 +19,15 @@ static const Run batch_runs[] = {
     {0, "", "--threads 3"},
     {0, "--no-fuse", ""},
     {0, "--no-fold", ""},
+    {0, "--recompute auto", ""},
+    {0, "--recompute full", "--threads 1"},
+    {0, "--recompute full --no-fuse", ""},
     {1, "--set lanes=4", ""},
     {1, "--set lanes=4 --set micro=16", ""},
     {1, "--set lanes=4 --set micro=8", ""},
     {1, "--set lanes=4 --set micro=8", "--threads 3"},
     {1, "--set lanes=4 --set micro=8 --no-fuse", "--threads 2"},
+    {1, "--set lanes=4 --set micro=8 --recompute full", ""},
 };
 enum { RUNS = sizeof batch_runs / sizeof *batch_runs, GROUPS = 2, MOST_GROUPS = 3 };
 

@@ -241,7 +241,7 @@ static void check_each(Suite *s, const Trial *t, const Graph *in) {
     }
     if (in->level == LEVEL_MODEL)
         return;
-    check_steps(s, t, KIND_ALL, "clean,layout,fuse", true, true, in, &wanted);
+    check_steps(s, t, KIND_ALL, "clean,recompute,layout,fuse", true, true, in, &wanted);
     uint64_t random = t->seed;
     for (int i = 0; i < TRIAL_ORDERS; i++) {
         bool fold, fuse;
@@ -251,7 +251,7 @@ static void check_each(Suite *s, const Trial *t, const Graph *in) {
 }
 
 static bool check_gradients(Suite *s, const Trial *t, const Graph *before, const Graph *after) {
-    PassContext context = {.arena = &s->arena, .diags = &s->diags};
+    PassContext context = {.arena = &s->arena, .diags = &s->diags, .recompute = {RECOMPUTE_ALL, 0}};
     if (t->r.wild)
         return true;
     uint32_t directions = 0;
@@ -293,7 +293,7 @@ static bool check_functions(Suite *s, const Trial *t, const Graph *model, Graph 
 
 /* As a user compiles it, each pass validated. */
 static bool check_pipeline(Suite *s, const Trial *t, const Graph *model, const Outcome *wanted) {
-    PassContext context = {.arena = &s->arena, .diags = &s->diags};
+    PassContext context = {.arena = &s->arena, .diags = &s->diags, .recompute = {RECOMPUTE_ALL, 0}};
     PassOptions options = tg_pass_options();
     options.validate = !t->r.wild && t->seed % 2 == 0;
     options.no_fuse = t->seed % 3 == 0;
@@ -335,7 +335,7 @@ bool trial_check_model(Suite *s, Trial *t) {
 void trial_lower_model(Suite *s, Trial *t) {
     bool fold = t->seed % 2 != 0;
     Graph *base;
-    if (!trial_passes(s, t, fold ? "merge,clean,layout" : "layout", fold, true, t->base, &base))
+    if (!trial_passes(s, t, fold ? "merge,clean,recompute,layout" : "recompute,layout", fold, true, t->base, &base))
         return;
     t->base = base;
     t->lowered = trial_lower(s, t, base, true, &t->fused) && trial_lower(s, t, base, false, &t->unfused);

@@ -57,7 +57,7 @@ static uint32_t dots_of(const Graph *graph) {
 }
 
 bool trial_passes(Suite *s, const Trial *t, const char *names, bool fold, bool fuse, const Graph *in, Graph **out) {
-    PassContext context = {.arena = &s->arena, .diags = &s->diags};
+    PassContext context = {.arena = &s->arena, .diags = &s->diags, .recompute = {RECOMPUTE_ALL, 0}};
     PassOptions options = tg_pass_options();
     options.no_fold = !fold;
     options.no_fuse = !fuse;
@@ -81,11 +81,11 @@ static uint64_t next_random(uint64_t *state) {
 }
 
 const char *trial_order(Suite *s, uint64_t *random, bool *fold, bool *fuse) {
-    static const char *const names[] = {"merge", "clean", "layout"};
+    static const char *const names[] = {"merge", "clean", "recompute", "layout"};
     Str list = tg_str(&s->arena);
     int count = 2 + (int)(next_random(random) % 4);
     for (int k = 0; k < count; k++)
-        tg_str_printf(&list, "%s%s", k ? "," : "", names[next_random(random) % 3]);
+        tg_str_printf(&list, "%s%s", k ? "," : "", names[next_random(random) % 4]);
     if (next_random(random) % 2)
         tg_str_printf(&list, ",fuse");
     *fold = next_random(random) % 2;
