@@ -11,9 +11,10 @@
 typedef enum LoopTarget { LOOPS_CPU, LOOPS_CUDA } LoopTarget;
 
 /* One kernel body as loops, for `capacity` records in place of B. Buffers: the body's args, then its values. `in_place`: the table
-   that its scatter_add adds to lies where the result is written. (lower.c) */
+   that its scatter_add adds to lies where the result is written. `parts`: 0, or tiles wanted, each of as many records, in whose rows
+   alone it writes; a kernel that cannot be cut so is an internal error. (lower.c) */
 TG_CHECKED Status tg_lower_kernel(Arena *arena, Diags *diags, const Graph *graph, const Func *kernel, int64_t capacity,
-                                  LoopTarget target, bool in_place, const char *name, LoopKernel **out);
+                                  LoopTarget target, bool in_place, int64_t parts, const char *name, LoopKernel **out);
 
 /* What the plan's kernels are, in the order of PlanStep.index. */
 typedef struct Lowered {

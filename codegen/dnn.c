@@ -36,9 +36,11 @@ static Layout layout_of(const PlanDot *dot, int64_t k) {
 
 /* Tiles are for many cores and for equal shares: few cores idle where a dot has TASKS_WANTED of them, and a call of `LEAST_MFLOP`
    is worth its own cost. They end on whole vectors. Across, bits may change with the cut, so it must not depend on the batch: where rows
-   are in m, columns are cut by the size of the other operand alone, more readily where a record has one row (a step of a loop over
-   time, with few rows in all), and pieces, which other micro-batches have as dots of their own, do not count. */
-enum { TASKS_WANTED = 4, LEAST_TILE = 32, LEAST_HALVED = 1 << 16, LEAST_QUARTERED = 1 << 19, VECTOR = 16 };
+   are in m, columns are cut by the size of the other operand alone, and pieces, which other micro-batches have as dots of their own, do
+   not count. Where a record has one row (a step of a loop over time, with few rows in all) columns are cut more readily; but rows are
+   instead, down to few, where each core can hold the other operand in its cache: a thread then keeps its records from step to step
+   (plan_chains.c). */
+enum { TASKS_WANTED = 4, LEAST_TILE = 32, LEAST_ROWS = 16, MOST_CACHED = 1 << 17, LEAST_HALVED = 1 << 16, LEAST_QUARTERED = 1 << 19, VECTOR = 16 };
 static const double LEAST_MFLOP = 1;
 
 /* Tiles of large dots, as measured (docs/performance.md). A call packs what of the second operand it reads, which for a transposed one
@@ -66,14 +68,18 @@ static int64_t equal_tiles(int64_t size, int64_t shortest, int64_t longest) {
     return rounded(size, parts > 0 ? parts : 1);
 }
 
-static int64_t half(int64_t tile) { return (tile / 2 + LEAST_TILE - 1) / LEAST_TILE * LEAST_TILE; }
+static int64_t half(int64_t tile, int64_t least) { return (tile / 2 + least - 1) / least * least; }
+
+static bool keeps_records(const PlanDot *dot, int64_t k, int64_t record_rows) {
+    return dot->rows_m && record_rows == 1 && dot->n * k <= MOST_CACHED;
+}
 
 /* Columns of a tile where rows are in m. */
 static int64_t columns_of_rows(const PlanDot *dot, Layout layout, int64_t k, int64_t record_rows) {
     int64_t least = record_rows == 1 ? 4 * LEAST_TILE : 8 * LEAST_TILE;
-    if (dot->n < least || dot->n * k < LEAST_HALVED)
+    if (dot->n < least || dot->n * k < LEAST_HALVED || keeps_records(dot, k, record_rows))
         return dot->n;
-    return layout == NT && dot->n * k >= LEAST_QUARTERED ? rounded(dot->n, 4) : half(dot->n);
+    return layout == NT && dot->n * k >= LEAST_QUARTERED ? rounded(dot->n, 4) : half(dot->n, LEAST_TILE);
 }
 
 static void share_out(DnnChoice *choice, const PlanDot *dot, Layout layout, int64_t k, int64_t record_rows, bool large) {
@@ -85,15 +91,16 @@ static void share_out(DnnChoice *choice, const PlanDot *dot, Layout layout, int6
     int64_t shortest = choice->tile_n < dot->n ? sharing->shortest_cut : sharing->shortest;
     if (large)
         choice->tile_m = equal_tiles(dot->m, shortest, sharing->longest);
+    int64_t least = keeps_records(dot, k, record_rows) ? LEAST_ROWS : LEAST_TILE;
     for (;;) {
         int64_t down = (dot->m + choice->tile_m - 1) / choice->tile_m, across = (dot->n + choice->tile_n - 1) / choice->tile_n;
         double tasks = (double)(down * across) * (double)dot->groups;
         double mflop = 2e-6 * (double)choice->tile_m * (double)choice->tile_n * (double)k;
         bool cuts_m = dot->rows_m || choice->tile_n < choice->tile_m || (layout == TN && choice->tile_m >= 2 * LEAST_TILE);
         int64_t *side = cuts_m ? &choice->tile_m : &choice->tile_n;
-        if (tasks >= TASKS_WANTED || mflop < 2 * LEAST_MFLOP || *side < 2 * LEAST_TILE)
+        if (tasks >= TASKS_WANTED || mflop < 2 * LEAST_MFLOP || *side < 2 * least)
             return;
-        *side = half(*side);
+        *side = half(*side, least);
     }
 }
 

@@ -323,8 +323,8 @@ static int64_t count_tiles(const Nests *nests) {
     return tiles;
 }
 
-static void lower_nests(Lower *l, const Nests *nests) {
-    int64_t tiles = count_tiles(nests);
+static void lower_nests(Lower *l, const Nests *nests, int64_t parts) {
+    int64_t tiles = parts ? parts : count_tiles(nests);
     LoopId zero = tg_loop_int(l->k, DT_I64, 0), end = tg_loop_int(l->k, DT_I64, tiles);
     l->tile = tg_lower_open(l, MODE_TILE, 0, zero, end, tiles);
     if (tiles == 1)
@@ -333,7 +333,9 @@ static void lower_nests(Lower *l, const Nests *nests) {
     for (uint32_t i = 0; i < nests->count && l->status == TG_OK; i++) {
         Nest *nest = nests->at[i];
         nest->grain = (nest->units + tiles - 1) / tiles;
-        if (nest->flat && tiles > 1)
+        if (parts && (nest->units % parts != 0 || !nest->batch_rows))
+            tg_lower_fail(l, l->func->results.at[0].node, TG_INTERNAL, "its tiles are no parts of the batch");
+        if (nest->flat && tiles > 1 && !parts)
             nest->grain = (nest->grain + ALIGNED_UNITS - 1) / ALIGNED_UNITS * ALIGNED_UNITS;
         l->stage = 0;
         l->row = NULL;
@@ -344,7 +346,7 @@ static void lower_nests(Lower *l, const Nests *nests) {
 }
 
 Status tg_lower_kernel(Arena *arena, Diags *diags, const Graph *graph, const Func *kernel, int64_t capacity,
-                       LoopTarget target, bool in_place, const char *name, LoopKernel **out) {
+                       LoopTarget target, bool in_place, int64_t parts, const char *name, LoopKernel **out) {
     Lower l = {.arena = arena,
                .diags = diags,
                .graph = graph,
@@ -364,7 +366,7 @@ Status tg_lower_kernel(Arena *arena, Diags *diags, const Graph *graph, const Fun
         add_output(&l, &nests, kernel->results.at[i].node, kernel->args.count + i, of);
     for (uint32_t i = 0; i < nests.count; i++)
         SIZES[nests.at[i]->kind](&l, nests.at[i]);
-    lower_nests(&l, &nests);
+    lower_nests(&l, &nests, parts);
     *out = l.k;
     return l.status != TG_OK ? l.status : tg_loop_verify(l.k, diags);
 }

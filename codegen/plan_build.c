@@ -61,6 +61,7 @@ static void hand_over(const Planner *p, TgPlan *plan) {
     plan->step_buffers = p->operands.at, plan->step_buffer_count = p->operands.count;
     plan->dots = p->dots.at, plan->dot_count = p->dots.count;
     plan->attentions = p->attentions.at, plan->attention_count = p->attentions.count;
+    plan->chains = p->chains.at, plan->chain_count = p->chains.count;
     plan->funcs = p->funcs.at, plan->func_count = p->funcs.count;
     plan->inputs = p->inputs.at, plan->input_count = p->inputs.count;
     plan->results = p->results.at, plan->result_count = p->results.count;
@@ -74,7 +75,7 @@ Status tg_plan_build(Arena *arena, Diags *diags, const Graph *graph, const char 
     TgPlan *plan = TG_ALLOC(arena, TgPlan, 1);
     *out = (Lowered){.plan = plan, .target = target};
     Planner p = {.arena = arena, .diags = diags, .graph = graph, .out = out, .kernels = tg_map(arena),
-                 .attention_kernels = tg_map(arena)};
+                 .attention_kernels = tg_map(arena), .row_args = TG_ALLOC(arena, bool *, graph->funcs.count + 1)};
     add_persistent(&p);
     for (uint32_t i = 0; i < graph->funcs.count; i++) {
         const Func *func = graph->funcs.at[i];

@@ -8,6 +8,7 @@
 typedef struct Draft {
     PlanBuffer buffer;
     uint32_t first, last; /* steps, for TEMP and SCRATCH */
+    uint32_t chain, dies; /* TEMP: 1 + the chain that writes it; then `dies` is its last step, and `last` not before the chain's */
     uint32_t frame;       /* TEMP and SCRATCH: 1 + the function that they belong to */
 } Draft;
 
@@ -21,6 +22,7 @@ typedef struct Planner {
     Vec(PlanOperand) operands;
     Vec(PlanDot) dots;
     Vec(PlanAttention) attentions;
+    Vec(PlanChain) chains;
     Vec(PlanFunc) funcs;
     Vec(uint32_t) inputs;
     Vec(PlanResult) results;
@@ -28,6 +30,7 @@ typedef struct Planner {
     Vec(PlanSplit) splits;
     Map kernels; /* kernel function and capacity -> 1 + index in Lowered.kernels */
     Map attention_kernels; /* the sizes that it has in its loops -> likewise */
+    bool **row_args;       /* per function that is a kernel: see plan_chains.c */
 } Planner;
 
 /* The steps of one function for `capacity` records. (plan_steps.c) */

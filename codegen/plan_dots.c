@@ -74,6 +74,17 @@ static PlanOperand pieces_operand(FuncPlan *f, NodeId id, const PlanDot *dot) {
     return (PlanOperand){.buffer = scratch};
 }
 
+static void choose_variant(const FuncPlan *f, PlanDot *dot) {
+    DnnChoice choice = tg_dnn_variant(dot, dot->rows_m && f->capacity > 0 ? dot->m / f->capacity : 0);
+    dot->variant = choice.variant, dot->tile_m = choice.tile_m, dot->tile_n = choice.tile_n;
+}
+
+PlanDot tg_dot_of(const FuncPlan *f, NodeId id) {
+    PlanDot dot = dot_of(f, id);
+    choose_variant(f, &dot);
+    return dot;
+}
+
 Status tg_plan_dot(FuncPlan *f, NodeId id) {
     const Node *node = tg_step_node(f, id);
     PlanDot dot = dot_of(f, id);
@@ -81,8 +92,7 @@ Status tg_plan_dot(FuncPlan *f, NodeId id) {
     dot.continues = dot.adds && goes_on(f, tg_dot_sum(f, id), &dot);
     PlanOperand out = dot.adds ? sum_operand(f, id, dot.continues) : (PlanOperand){0};
     dot.adds &= !dot.continues;
-    DnnChoice choice = tg_dnn_variant(&dot, dot.rows_m && f->capacity > 0 ? dot.m / f->capacity : 0);
-    dot.variant = choice.variant, dot.tile_m = choice.tile_m, dot.tile_n = choice.tile_n;
+    choose_variant(f, &dot);
     PlanStep step = tg_step_begin(f, STEP_DOT, "dot", node->locs);
     step.work = WORK_DOT;
     step.index = f->p->dots.count;
@@ -99,5 +109,6 @@ Status tg_plan_dot(FuncPlan *f, NodeId id) {
         tg_step_push(f, &step, pieces_operand(f, id, &dot));
     step.flops = 2.0 * (double)dot.groups * (double)dot.m * (double)dot.n * (double)dot.k;
     tg_step_end(f, &step);
+    tg_chain_link(f, id);
     return TG_OK;
 }

@@ -67,10 +67,50 @@ static int64_t take(Frame *frame, int64_t bytes, uint32_t last, uint32_t phase) 
     return begin;
 }
 
+/* A place of a chain: parts lie in it as in any buffer of the same size, so a thread finds there only what is its own. */
+typedef struct Spent {
+    int64_t offset;
+    uint32_t dies; /* step */
+    struct Spent *next;
+} Spent;
+
+static Spent **spent_places(Map *places, const Draft *draft) {
+    int64_t key[] = {draft->chain, draft->buffer.bytes};
+    return (Spent **)(void *)tg_map_put(places, key, sizeof key, NULL);
+}
+
+/* What lay there is held to the chain's end: now for the new buffer, if that lives longer. */
+static bool take_spent(Frame *frame, Spent **places, const Draft *draft, int64_t *offset) {
+    while (*places && (*places)->dies >= draft->first)
+        places = &(*places)->next;
+    if (*places == NULL)
+        return false;
+    *offset = (*places)->offset;
+    *places = (*places)->next;
+    for (uint32_t i = 0; i < frame->count; i++)
+        if (frame->held[i].begin == *offset)
+            frame->held[i].last = draft->last;
+    return true;
+}
+
+static int64_t place_temporary(Planner *p, Frame *frame, Map *places, const Draft *draft, uint32_t phase) {
+    int64_t offset;
+    Spent **spent = draft->chain ? spent_places(places, draft) : NULL;
+    if (spent == NULL || !take_spent(frame, spent, draft, &offset))
+        offset = take(frame, round_up(draft->buffer.bytes), draft->last, phase);
+    if (spent && draft->dies < draft->last) {
+        Spent *place = TG_ALLOC(p->arena, Spent, 1);
+        *place = (Spent){offset, draft->dies, *spent};
+        *spent = place;
+    }
+    return offset;
+}
+
 /* Buffers of one function stand in the order of their first steps. */
 static int64_t place_frames(Planner *p, int64_t base) {
     int64_t highest = base;
     Frame frame = {.held = TG_ALLOC(p->arena, Held, p->buffers.count + 1)};
+    Map places = tg_map(p->arena);
     uint32_t owner = 0, large = 0;
     for (uint32_t i = 0; i < p->buffers.count; i++) {
         Draft *draft = &p->buffers.at[i];
@@ -81,7 +121,7 @@ static int64_t place_frames(Planner *p, int64_t base) {
         owner = draft->frame;
         release(&frame, draft->first);
         large += draft->buffer.bytes >= STAGGERED_BYTES;
-        draft->buffer.offset = base + take(&frame, round_up(draft->buffer.bytes), draft->last, large % PHASES);
+        draft->buffer.offset = base + place_temporary(p, &frame, &places, draft, large % PHASES);
         int64_t end = draft->buffer.offset + round_up(draft->buffer.bytes);
         highest = end > highest ? end : highest;
     }

@@ -256,15 +256,16 @@ static uint32_t streamed_results(const FuncPlan *f, const PlanStep *step, uint32
     return streamed;
 }
 
-/* Loops of the kernel for this capacity, made once for each choice of streamed results, and of a table in its place. */
-static Status loops_of(FuncPlan *f, uint32_t kernel, uint32_t streamed, bool in_place, uint32_t *index) {
+/* Loops of the kernel for this capacity, made once for each choice of streamed results, of a table in its place, and of parts. */
+static Status loops_of(FuncPlan *f, uint32_t kernel, uint32_t streamed, bool in_place, int64_t parts, uint32_t *index) {
     const Func *body = f->p->graph->funcs.at[kernel];
-    int64_t key[] = {kernel, has_batch(f->p->graph, body) ? f->capacity : 0, streamed, in_place};
+    int64_t key[] = {kernel, has_batch(f->p->graph, body) ? f->capacity : 0, streamed, in_place, parts};
     uint64_t *known = tg_map_put(&f->p->kernels, key, sizeof key, NULL);
     if (*known == 0) {
         const char *name = tg_arena_printf(f->p->arena, "k%u", f->p->out->kernels.count);
         LoopKernel *loops;
-        TG_TRY(tg_lower_kernel(f->p->arena, f->p->diags, f->p->graph, body, f->capacity, f->p->out->target, in_place, name, &loops));
+        TG_TRY(tg_lower_kernel(f->p->arena, f->p->diags, f->p->graph, body, f->capacity, f->p->out->target, in_place,
+                               parts, name, &loops));
         for (uint32_t i = 0; i < body->results.count && i < MOST_STREAMED; i++)
             loops->buffers.at[body->args.count + i].streamed = streamed >> i & 1;
         tg_push(f->p->arena, &f->p->out->kernels, loops);
@@ -325,11 +326,12 @@ static Status plan_call(FuncPlan *f, NodeId id) {
     }
     if (in_place) /* of the table only rows are read and written */
         step.bytes += 2 * (added_bytes(f, kernel) - (double)f->p->buffers.at[f->where[table].buffer].buffer.bytes);
-    TG_TRY(loops_of(f, call->attr->ref, streamed_results(f, &step, call->operand_count), in_place, &step.index));
+    TG_TRY(loops_of(f, call->attr->ref, streamed_results(f, &step, call->operand_count), in_place, tg_chain_parts(f, id), &step.index));
     step.tiles = f->p->out->kernels.at[step.index]->tiles;
     for (NodeId k = 1; k < kernel->nodes.count; k++)
         step.flops += tg_node_flops(f->p->graph, kernel, k, f->capacity);
     tg_step_end(f, &step);
+    tg_chain_link(f, id);
     return TG_OK;
 }
 
@@ -359,7 +361,7 @@ static uint32_t attention_kernel(FuncPlan *f, const PlanAttention *a, double sca
     return (uint32_t)*known - 1;
 }
 
-static PlanAttention attention_sizes(const FuncPlan *f, const Node *node) {
+PlanAttention tg_step_attention(const FuncPlan *f, const Node *node) {
     const Type *q = tg_step_type(f, tg_operand(f->func, node, 0)), *k = tg_step_type(f, tg_operand(f->func, node, 1)),
                *v = tg_step_type(f, tg_operand(f->func, node, 2));
     int rank = q->rank;
@@ -395,7 +397,7 @@ static Status plan_attention(FuncPlan *f, NodeId id) {
     }
     if (f->attention[id] != id)
         return TG_OK;
-    PlanAttention a = attention_sizes(f, node);
+    PlanAttention a = tg_step_attention(f, node);
     NodeId outputs[3] = {id};
     if (a.backward) {
         memcpy(outputs, f->gradients[id], sizeof outputs);
@@ -414,6 +416,7 @@ static Status plan_attention(FuncPlan *f, NodeId id) {
             tg_step_push(f, &step, tg_step_written(f, outputs[i]));
     step.flops = attention_flops(&a);
     tg_step_end(f, &step);
+    tg_chain_link(f, id);
     return TG_OK;
 }
 
@@ -491,6 +494,8 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
     f.readers = TG_ALLOC(p->arena, uint32_t, count);
     f.pieces = TG_ALLOC(p->arena, uint32_t, count);
     f.last_read = TG_ALLOC(p->arena, uint32_t, p->graph->buffers.count + 1);
+    f.chain = TG_ALLOC(p->arena, uint32_t, count);
+    uint32_t first_buffer = p->buffers.count, first_chain = p->chains.count;
     PlanFunc plan = {.kind = kind, .name = func->name, .capacity = capacity, .step_first = p->steps.count,
                      .input_first = p->inputs.count, .input_count = func->args.count, .result_first = p->results.count};
     for (uint32_t i = 0; i < func->args.count; i++)
@@ -503,6 +508,7 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
         else if (node->op == OP_load)
             f.where[id] = loaded_operand(&f, node);
     }
+    tg_chains_find(&f);
     Lates late = {0};
     plan_results(&f, &late);
     place_tables(&f);
@@ -523,6 +529,7 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
     for (uint32_t i = 0; i < late.count; i++)
         tg_step_copy(&f, f.where[late.at[i].from], late.at[i].to, late.at[i].locs);
     plan.step_count = p->steps.count - plan.step_first;
+    tg_chains_keep_apart(p, &plan, first_chain, first_buffer);
     plan.result_count = p->results.count - plan.result_first;
     tg_push(p->arena, &p->funcs, plan);
     return TG_OK;

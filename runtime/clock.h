@@ -17,6 +17,8 @@ static inline double tg_seconds(void) { return 1e-9 * (double)tg_nanoseconds(); 
 typedef struct TgWatch {
     void *context;
     void (*ran)(void *context, int thread, int64_t begin, int64_t end);
+    /* Likewise of its part of a step of the plan that other threads need not have come to. */
+    void (*ran_link)(void *context, int thread, uint32_t step, int64_t begin, int64_t end);
 } TgWatch;
 
 #endif

@@ -16,6 +16,23 @@ typedef struct TgDevice {
     const TgDeviceOps *ops;
 } TgDevice;
 
+/* A step of a chain, ready to run. */
+typedef struct TgDeviceLink {
+    PlanStepKind kind; /* not COPY */
+    uint32_t step;     /* of the plan */
+    TgKernel *kernel;
+    TgDeviceDot *dot;
+    TgDeviceAttention *attention;
+    void *const *buffers;
+    int64_t tasks; /* a multiple of the chain's parts */
+} TgDeviceLink;
+
+typedef struct TgDeviceChain {
+    const TgDeviceLink *links;
+    uint32_t count;
+    int64_t parts;
+} TgDeviceChain;
+
 enum { TG_DEVICE_WHY = 1024 };
 
 typedef struct TgDeviceOptions {
@@ -31,8 +48,8 @@ typedef struct TgDeviceOptions {
 struct TgDeviceOps {
     const char *name;
     void (*close)(TgDevice *device);
-    /* Whether a kernel of this cost is worth sharing out among the device's threads. */
-    bool (*splits)(TgDevice *device, double flops, double bytes);
+    /* Whether these steps are together worth sharing out among the device's threads. */
+    bool (*splits)(TgDevice *device, const PlanStep *steps, uint32_t count);
     /* The prepared dot lives as long as the device. `bias` is the bias's type, if the dot has one. */
     Status (*dot_prepare)(TgDevice *device, const PlanDot *dot, DType bias, TgDeviceDot **prepared);
     /* Likewise; the kernels are those that the attention names. */
@@ -52,6 +69,8 @@ struct TgDeviceOps {
     /* Buffers: as PlanAttention says. `dots_only`: what it costs without its row kernels, which leaves nothing meaningful. */
     void (*attention)(TgDevice *device, TgDeviceAttention *attention, void *const *buffers, const TgScalars *scalars,
                       bool dots_only);
+    /* PlanChain: each thread runs its parts of all links, and only then is there any waiting. As above, `dots_only`. */
+    void (*chain)(TgDevice *device, const TgDeviceChain *chain, const TgScalars *scalars, bool dots_only);
     /* Who is told of what each thread does in a launch or dot that is shared out; NULL: nobody, and no clock is asked. */
     void (*watch)(TgDevice *device, const TgWatch *watch);
 };

@@ -18,6 +18,7 @@ typedef struct ExecStep {
     size_t copy_bytes;
     void **pointers;     /* [lanes][buffers] */
     int64_t lane_stride; /* in pointers; 0: the same for every lane */
+    TgDeviceChain *chain; /* that begins here and is worth sharing out, or NULL */
 } ExecStep;
 
 /* A COMPUTED scalar: where the function leaves it, and its place among the values. */
@@ -96,7 +97,7 @@ static Status prepare_step(TgExec *exec, const PlanStep *from, ExecStep *step) {
     switch (from->kind) {
     case STEP_KERNEL:
         TG_TRY(find_kernel(exec, from->index, &step->kernel));
-        step->split = from->tiles > 1 && exec->device->ops->splits(exec->device, from->flops, from->bytes);
+        step->split = from->tiles > 1 && exec->device->ops->splits(exec->device, from, 1);
         return TG_OK;
     case STEP_DOT: {
         const PlanDot *dot = &plan->dots[from->index];
@@ -136,6 +137,25 @@ static void resolve_pointers(TgExec *exec, const PlanStep *from, ExecStep *step)
     for (int64_t lane = 0; lane < lanes; lane++)
         for (uint32_t i = 0; i < from->buffer_count; i++)
             step->pointers[lane * from->buffer_count + i] = operand_address(exec, &operands[i], lane);
+}
+
+/* A chain that is not worth sharing out is nothing but its steps. */
+static void prepare_chain(TgExec *exec, const PlanChain *from) {
+    const PlanStep *steps = exec->plan->steps + from->step_first;
+    ExecStep *first = exec->steps + from->step_first;
+    if (!exec->device->ops->splits(exec->device, steps, from->step_count))
+        return;
+    first->chain = TG_ALLOC(&exec->memory, TgDeviceChain, 1);
+    *first->chain = (TgDeviceChain){.links = TG_ALLOC(&exec->memory, TgDeviceLink, from->step_count), .count = from->step_count, .parts = from->parts};
+}
+
+static void fill_chain(TgExec *exec, const PlanChain *from) {
+    const ExecStep *steps = exec->steps + from->step_first;
+    TgDeviceLink *links = steps->chain ? (TgDeviceLink *)(uintptr_t)steps->chain->links : NULL;
+    for (uint32_t i = 0; links && i < from->step_count; i++)
+        links[i] = (TgDeviceLink){.kind = steps[i].kind, .step = from->step_first + i, .kernel = steps[i].kernel, .dot = steps[i].dot,
+                                  .attention = steps[i].attention, .buffers = steps[i].pointers,
+                                  .tasks = tg_plan_tasks(exec->plan, &exec->plan->steps[from->step_first + i])};
 }
 
 static void fill_constants(TgExec *exec) {
@@ -196,9 +216,13 @@ static Status prepare(TgExec *exec, const ExecOptions *options) {
     exec->steps = TG_ALLOC(&exec->memory, ExecStep, plan->step_count);
     for (uint32_t i = 0; i < plan->step_count; i++)
         TG_TRY(prepare_step(exec, &plan->steps[i], &exec->steps[i]));
+    for (uint32_t i = 0; i < plan->chain_count; i++)
+        prepare_chain(exec, &plan->chains[i]);
     TG_TRY(exec->device->ops->allocate(exec->device, (size_t)plan->arena_bytes, &exec->arena));
     for (uint32_t i = 0; i < plan->step_count; i++)
         resolve_pointers(exec, &plan->steps[i], &exec->steps[i]);
+    for (uint32_t i = 0; i < plan->chain_count; i++)
+        fill_chain(exec, &plan->chains[i]);
     fill_constants(exec);
     prepare_scalars(exec);
     return TG_OK;
@@ -273,11 +297,24 @@ static inline void run_step(TgExec *exec, const ExecStep *step, int64_t lane) {
     }
 }
 
+/* What is run at once: a chain or one step. */
+static uint32_t steps_at(const ExecStep *step) { return step->chain ? step->chain->count : 1; }
+
+static inline void run_steps(TgExec *exec, const ExecStep *step, int64_t lane) {
+    if (step->chain)
+        exec->device->ops->chain(exec->device, step->chain, &exec->scalars, false);
+    else
+        run_step(exec, step, lane);
+}
+
 static void run_profiled(TgExec *exec, const PlanFunc *func, int64_t lane) {
     tg_profile_enter(exec->profile, func);
-    for (uint32_t i = func->step_first; i < func->step_first + func->step_count; i++) {
-        tg_profile_run(exec->profile, i);
-        run_step(exec, &exec->steps[i], lane);
+    uint32_t count;
+    for (uint32_t i = func->step_first; i < func->step_first + func->step_count; i += count) {
+        count = steps_at(&exec->steps[i]);
+        if (count == 1)
+            tg_profile_run(exec->profile, i);
+        run_steps(exec, &exec->steps[i], lane);
         tg_profile_ran(exec->profile);
     }
     tg_profile_leave(exec->profile);
@@ -289,8 +326,8 @@ void tg_exec_run(TgExec *exec, const PlanFunc *func, int64_t lane) {
         return;
     }
     const ExecStep *step = exec->steps + func->step_first, *end = step + func->step_count;
-    for (; step < end; step++)
-        run_step(exec, step, lane);
+    for (; step < end; step += steps_at(step))
+        run_steps(exec, step, lane);
 }
 
 void tg_exec_profile(TgExec *exec, Profile *profile) {
@@ -300,8 +337,10 @@ void tg_exec_profile(TgExec *exec, Profile *profile) {
 
 void tg_exec_run_dots(TgExec *exec, const PlanFunc *func) {
     const ExecStep *step = exec->steps + func->step_first, *end = step + func->step_count;
-    for (; step < end; step++)
-        if (step->kind == STEP_DOT)
+    for (; step < end; step += steps_at(step))
+        if (step->chain)
+            exec->device->ops->chain(exec->device, step->chain, &exec->scalars, true);
+        else if (step->kind == STEP_DOT)
             exec->device->ops->dot(exec->device, step->dot, step->pointers);
         else if (step->kind == STEP_ATTENTION)
             exec->device->ops->attention(exec->device, step->attention, step->pointers, &exec->scalars, true);

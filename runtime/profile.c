@@ -11,6 +11,17 @@ static void ran(void *context, int thread, int64_t begin, int64_t end) {
     add_span(profile, thread, SPAN_SHARE, profile->running, begin, end);
 }
 
+/* A step of a chain: thread 0 ends it when its own part is done. */
+static void ran_link(void *context, int thread, uint32_t step, int64_t begin, int64_t end) {
+    Profile *profile = context;
+    if (thread == 0) {
+        profile->run = profile->tracks[0]->count;
+        add_span(profile, 0, SPAN_RUN, step, profile->last, end);
+        profile->last = end;
+    }
+    add_span(profile, thread, SPAN_SHARE, step, begin, end);
+}
+
 /* The most spans of a thread in one training step: a dot is shared out twice if its sum is cut. */
 static int64_t most_spans(const TgPlan *plan) {
     enum { OF_A_STEP = 3, OF_A_FUNC = 2, OF_ALL = 2 };
@@ -27,7 +38,7 @@ static int64_t most_spans(const TgPlan *plan) {
 
 void tg_profile_open(Profile *profile, Arena *arena, const TgPlan *plan, const Roof *roof, int threads, int64_t wanted) {
     *profile = (Profile){.plan = plan, .roof = roof, .threads = threads, .warm = TG_PROFILE_WARM, .wanted = wanted};
-    profile->watch = (TgWatch){profile, ran};
+    profile->watch = (TgWatch){profile, ran, ran_link};
     profile->tracks = TG_ALLOC(arena, ProfileTrack *, threads);
     size_t bytes = sizeof(ProfileTrack) + (size_t)(wanted * most_spans(plan)) * sizeof(ProfileSpan);
     for (int i = 0; i < threads; i++)

@@ -77,13 +77,13 @@ Status tg_roof_measure(TgDevice *device, const TgDeviceOptions *options, const T
     size_t bytes = (size_t)roof->copy[roof->count - 1].bytes, matrix = SIDE * SIDE * sizeof(float);
     if (plan->dot_count)
         TG_TRY(prepare_dot(device, &dot.dot));
-    (void)device->ops->splits(device, 0, (double)bytes); /* so that there are threads, as for the plan */
+    (void)device->ops->splits(device, &(PlanStep){.bytes = (double)bytes}, 1); /* so that there are threads, as for the plan */
     char *memory;
     TG_TRY(device->ops->allocate(device, bytes > 3 * matrix ? bytes : 3 * matrix, &memory));
     Measure copies[TG_ROOF_SIZES];
     for (uint32_t i = 0; i < roof->count; i++) {
         double copied = roof->copy[i].bytes;
-        copies[i] = (Measure){.device = device, .copy_bytes = (int64_t)copied, .split = device->ops->splits(device, 0, copied),
+        copies[i] = (Measure){.device = device, .copy_bytes = (int64_t)copied, .split = device->ops->splits(device, &(PlanStep){.bytes = copied}, 1),
                               .buffers = {memory, memory + (size_t)copied / 2}};
     }
     for (int i = 0; i < 3; i++)

@@ -10,7 +10,7 @@
 #include "ir/base/str.h"
 #include "ir/plan/dtype.h"
 
-enum { TG_PLAN_VERSION = 5, TG_PLAN_RANK = 8 };
+enum { TG_PLAN_VERSION = 6, TG_PLAN_RANK = 8 };
 
 typedef enum PlanBufferClass {
     PLAN_PARAM,
@@ -136,6 +136,14 @@ static inline int64_t tg_attention_columns(const PlanAttention *a, int64_t i) {
     return a->causal && end < a->positions ? end : a->positions;
 }
 
+/* Consecutive steps of one function between which no thread waits for another. The tasks of each (tg_plan_tasks) are `parts` equal
+   runs, and of what the chain writes run p of a step reads only what the runs p of the steps before it have written; buffers of
+   a chain lie apart, or two of equal size in one place, where each part takes turns. */
+typedef struct PlanChain {
+    uint32_t step_first, step_count; /* at least 2 */
+    int64_t parts;                   /* at least 2 */
+} PlanChain;
+
 typedef enum PlanFuncKind {
     PLAN_INIT, PLAN_SCALARS, PLAN_PRE, PLAN_MICRO, PLAN_TAIL, PLAN_FIELDS, PLAN_EVAL_MICRO, PLAN_EVAL_FIELDS, PLAN_MONITOR,
     PLAN_COPIES, /* stores all COPY buffers: runs where parameters are written by others than TAIL */
@@ -207,6 +215,7 @@ typedef struct TgPlan {
     PlanOperand *step_buffers;   uint32_t step_buffer_count;
     PlanDot *dots;               uint32_t dot_count;
     PlanAttention *attentions;   uint32_t attention_count;
+    PlanChain *chains;           uint32_t chain_count; /* ascending, none inside of another */
     PlanFunc *funcs;             uint32_t func_count;
     uint32_t *inputs;            uint32_t input_count;
     PlanResult *results;         uint32_t result_count;
@@ -248,6 +257,9 @@ const char *tg_plan_kind(const PlanFunc *func, const PlanStep *step);
 static inline int64_t tg_dot_group(const PlanDot *dot, int64_t g, int64_t group, int64_t inner) {
     return g / dot->inner * group + g % dot->inner * inner;
 }
+
+/* What threads share of a step, in the order of its memory: tiles, calls of the library, heads or keys; -1: none, or too many to count. */
+int64_t tg_plan_tasks(const TgPlan *plan, const PlanStep *step);
 
 static inline void *tg_plan_address(const PlanBuffer *buffer, char *arena, int64_t lane) {
     return arena + buffer->offset + lane * buffer->lane_bytes;

@@ -1,5 +1,8 @@
 /* What must hold in a plan so that replaying it touches nothing outside the arena. */
+#include "ir/base/vec.h"
 #include "ir/plan/plan.h"
+
+#include <stdlib.h>
 
 typedef struct Checker {
     Arena *arena;
@@ -158,6 +161,96 @@ static void check_step(Checker *c, uint32_t index) {
         check_attention_step(c, index);
 }
 
+int64_t tg_plan_tasks(const TgPlan *plan, const PlanStep *step) {
+    if (step->kind == STEP_KERNEL)
+        return step->tiles;
+    if (step->kind == STEP_DOT) {
+        const PlanDot *d = &plan->dots[step->index];
+        int64_t down = d->m / d->tile_m + (d->m % d->tile_m != 0), across = d->n / d->tile_n + (d->n % d->tile_n != 0);
+        return product((int64_t[]){d->pieces, d->groups, down, across}, 4, 1);
+    }
+    if (step->kind == STEP_ATTENTION) {
+        const PlanAttention *a = &plan->attentions[step->index];
+        return a->backward ? a->keys : product((int64_t[]){a->keys, a->heads, tg_attention_blocks(a)}, 3, 1);
+    }
+    return -1;
+}
+
+/* Where a buffer of a chain lies. */
+typedef struct Stretch {
+    int64_t begin, end;
+    uint32_t buffer;
+} Stretch;
+
+static int by_begin(const void *x, const void *y) {
+    const Stretch *a = x, *b = y;
+    return a->begin != b->begin ? (a->begin > b->begin) - (a->begin < b->begin) : (a->buffer > b->buffer) - (a->buffer < b->buffer);
+}
+
+/* Records one after the other. */
+static bool is_by_records(const PlanBuffer *b) {
+    for (int i = 0; i < b->batch_axis; i++)
+        if (b->dims[i] != 1)
+            return false;
+    return b->batch_axis >= 0;
+}
+
+/* Buffers whose parts are the same bytes may take turns: a thread finds there only what is its own. */
+static bool takes_turns(const PlanBuffer *a, const PlanBuffer *b) {
+    return a->offset == b->offset && a->bytes == b->bytes && is_by_records(a) && is_by_records(b);
+}
+
+/* A thread may be any number of steps ahead of another: what one of them needs must not be overwritten. */
+static void check_apart(Checker *c, uint32_t index, const PlanStep *steps, uint32_t count) {
+    Vec(Stretch) used = {0};
+    for (uint32_t s = 0; s < count; s++)
+        for (uint32_t i = 0; i < steps[s].buffer_count; i++) {
+            uint32_t buffer = c->plan->step_buffers[steps[s].buffer_first + i].buffer;
+            const PlanBuffer *b = &c->plan->buffers[buffer];
+            require(c, b->class != PLAN_SUM && b->class != PLAN_SCRATCH, "chain %u uses buffer %u, which has no rows", index, buffer);
+            tg_push(c->arena, &used, (Stretch){b->offset, b->offset + b->bytes, buffer});
+        }
+    if (used.count)
+        qsort(used.at, used.count, sizeof *used.at, by_begin);
+    const Stretch *last = NULL; /* that ends last */
+    for (uint32_t i = 0; i < used.count; i++) {
+        const Stretch *at = &used.at[i];
+        require(c, last == NULL || last->end <= at->begin || at->end == at->begin ||
+                       takes_turns(&c->plan->buffers[last->buffer], &c->plan->buffers[at->buffer]) || last->buffer == at->buffer,
+                "chain %u uses buffers %u and %u at one place", index, last ? last->buffer : 0, at->buffer);
+        last = last == NULL || at->end > last->end ? at : last;
+    }
+}
+
+static bool is_of_one_func(const TgPlan *plan, const PlanChain *chain) {
+    for (uint32_t i = 0; i < plan->func_count; i++) {
+        const PlanFunc *f = &plan->funcs[i];
+        if (chain->step_first >= f->step_first &&
+            in_range(chain->step_first - f->step_first, chain->step_count, f->step_count))
+            return true;
+    }
+    return false;
+}
+
+static void check_chain(Checker *c, uint32_t index) {
+    const PlanChain *chain = &c->plan->chains[index];
+    require(c, in_range(chain->step_first, chain->step_count, c->plan->step_count) && is_of_one_func(c->plan, chain),
+            "chain %u has no such steps", index);
+    require(c, chain->step_count >= 2 && chain->parts >= 2, "chain %u has %u steps in %lld parts", index, chain->step_count,
+            (long long)chain->parts);
+    const PlanChain *before = index ? chain - 1 : NULL;
+    require(c, before == NULL || (uint64_t)before->step_first + before->step_count <= chain->step_first,
+            "chain %u begins inside of the one before it", index);
+    for (uint32_t i = 0; c->why == NULL && i < chain->step_count; i++) {
+        const PlanStep *s = &c->plan->steps[chain->step_first + i];
+        int64_t tasks = tg_plan_tasks(c->plan, s);
+        require(c, tasks > 0 && tasks % chain->parts == 0 && (s->kind != STEP_DOT || c->plan->dots[s->index].pieces == 1),
+                "chain %u: step %u is not of %lld parts", index, chain->step_first + i, (long long)chain->parts);
+    }
+    if (c->why == NULL)
+        check_apart(c, index, c->plan->steps + chain->step_first, chain->step_count);
+}
+
 static void check_func(Checker *c, uint32_t index) {
     const PlanFunc *f = &c->plan->funcs[index];
     require(c, f->capacity >= 0, "function %u has capacity %lld", index, (long long)f->capacity);
@@ -202,6 +295,8 @@ static void check_plan(Checker *c) {
         check_step(c, i);
     for (uint32_t i = 0; i < p->func_count; i++)
         check_func(c, i);
+    for (uint32_t i = 0; i < p->chain_count && c->why == NULL; i++)
+        check_chain(c, i);
     for (uint32_t i = 0; i < p->input_count; i++)
         require(c, p->inputs[i] < p->buffer_count, "input %u names no buffer", i);
     for (uint32_t i = 0; i < p->result_count; i++)

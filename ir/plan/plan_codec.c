@@ -68,6 +68,8 @@ static const CodecField attention_fields[] = {
     F(PlanAttention, score_gradient, U32),
 };
 
+static const CodecField chain_fields[] = {F(PlanChain, step_first, U32), F(PlanChain, step_count, U32), F(PlanChain, parts, I64)};
+
 static const CodecField func_fields[] = {
     E(PlanFunc, kind, PLAN_EXPORT + 1), F(PlanFunc, name, TEXT),        F(PlanFunc, capacity, I64),
     F(PlanFunc, step_first, U32),       F(PlanFunc, step_count, U32),   F(PlanFunc, input_first, U32),
@@ -151,6 +153,7 @@ static const CodecRecord step_record = RECORD("step", PlanStep, step_fields);
 static const CodecRecord operand_record = RECORD("operand", PlanOperand, operand_fields);
 static const CodecRecord dot_record = RECORD("dot", PlanDot, dot_fields);
 static const CodecRecord attention_record = RECORD("attention", PlanAttention, attention_fields);
+static const CodecRecord chain_record = RECORD("chain", PlanChain, chain_fields);
 static const CodecRecord func_record = RECORD("function", PlanFunc, func_fields);
 static const CodecRecord input_record = RECORD("input", uint32_t, input_fields);
 static const CodecRecord result_record = RECORD("result", PlanResult, result_fields);
@@ -172,6 +175,7 @@ const CodecArray *tg_plan_arrays(uint32_t *count) {
         ARRAY(operand_record, step_buffers, step_buffer_count),
         ARRAY(dot_record, dots, dot_count),
         ARRAY(attention_record, attentions, attention_count),
+        ARRAY(chain_record, chains, chain_count),
         ARRAY(func_record, funcs, func_count),
         ARRAY(input_record, inputs, input_count),
         ARRAY(result_record, results, result_count),

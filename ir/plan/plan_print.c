@@ -132,6 +132,13 @@ static void print_step(Str *to, const TgPlan *plan, uint32_t index) {
     tg_str_add(to, "\n", 1);
 }
 
+/* The chain that begins with this step. */
+static void print_chain(Str *to, const TgPlan *plan, uint32_t step) {
+    for (uint32_t i = 0; i < plan->chain_count; i++)
+        if (plan->chains[i].step_first == step)
+            tg_str_printf(to, "  chain %u of %u steps in %" PRId64 " parts\n", i, plan->chains[i].step_count, plan->chains[i].parts);
+}
+
 static void print_func(Str *to, const TgPlan *plan, const PlanFunc *f) {
     tg_str_printf(to, "func %s ", func_kind_name(f->kind));
     print_text(to, f->name);
@@ -139,8 +146,10 @@ static void print_func(Str *to, const TgPlan *plan, const PlanFunc *f) {
     for (uint32_t i = 0; i < f->input_count; i++)
         tg_str_printf(to, "%s%u", i ? ", " : "", plan->inputs[f->input_first + i]);
     tg_str_printf(to, ")\n");
-    for (uint32_t i = 0; i < f->step_count; i++)
+    for (uint32_t i = 0; i < f->step_count; i++) {
+        print_chain(to, plan, f->step_first + i);
         print_step(to, plan, f->step_first + i);
+    }
     for (uint32_t i = 0; i < f->result_count; i++) {
         const PlanResult *r = &plan->results[f->result_first + i];
         tg_str_printf(to, "  result ");

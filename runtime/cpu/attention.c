@@ -299,9 +299,8 @@ static void run_backward(void *context, int thread, int64_t first, int64_t last)
     }
 }
 
-void tg_cpu_attention(TgDevice *base, TgDeviceAttention *prepared, void *const *buffers, const TgScalars *scalars, bool dots_only) {
-    CpuDevice *device = (CpuDevice *)(void *)base;
-    const CpuAttention *attention = (const CpuAttention *)(const void *)prepared;
+static AttentionRun run_of(const CpuDevice *device, const CpuAttention *attention, void *const *buffers, const TgScalars *scalars,
+                           bool dots_only) {
     const PlanAttention *a = &attention->sizes;
     AttentionRun run = {.device = device, .attention = attention, .scalars = scalars, .dots_only = dots_only};
     const struct { Matrix matrix; bool there; } operands[] = {
@@ -311,6 +310,21 @@ void tg_cpu_attention(TgDevice *base, TgDeviceAttention *prepared, void *const *
     for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
         if (operands[i].there)
             run.buffer[operands[i].matrix] = *buffers++;
+    return run;
+}
+
+void tg_cpu_attention_tasks(CpuDevice *device, TgDeviceAttention *prepared, void *const *buffers, const TgScalars *scalars,
+                            bool dots_only, int thread, int64_t first, int64_t last) {
+    const CpuAttention *attention = (const CpuAttention *)(const void *)prepared;
+    AttentionRun run = run_of(device, attention, buffers, scalars, dots_only);
+    (attention->sizes.backward ? run_backward : run_forward)(&run, thread, first, last);
+}
+
+void tg_cpu_attention(TgDevice *base, TgDeviceAttention *prepared, void *const *buffers, const TgScalars *scalars, bool dots_only) {
+    CpuDevice *device = (CpuDevice *)(void *)base;
+    const CpuAttention *attention = (const CpuAttention *)(const void *)prepared;
+    const PlanAttention *a = &attention->sizes;
+    AttentionRun run = run_of(device, attention, buffers, scalars, dots_only);
     int64_t tasks = a->backward ? a->keys : a->keys * a->heads * attention->blocks;
     TgPoolTask *task = a->backward ? run_backward : run_forward;
     if (attention->split && device->pool && tasks > 1)

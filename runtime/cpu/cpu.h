@@ -20,6 +20,7 @@ typedef struct CpuDevice {
     TgDeviceOptions options;
     TgPool *pool;    /* NULL: nothing is shared out */
     bool wants_pool; /* some step is worth it */
+    const TgWatch *watch;
     CpuArena memory;
     void *plugin;     /* of dlopen */
     const TgDnn *dnn; /* NULL until a dot needs it */
@@ -36,6 +37,8 @@ void tg_cpu_library_close(CpuDevice *device);
 /* (dot.c) */
 Status tg_cpu_dot_prepare(TgDevice *device, const PlanDot *dot, DType bias, TgDeviceDot **prepared);
 void tg_cpu_dot(TgDevice *device, TgDeviceDot *dot, void *const *buffers);
+/* Tasks [first, last) of a dot in one piece, on this thread. */
+void tg_cpu_dot_tasks(CpuDevice *device, TgDeviceDot *dot, void *const *buffers, int thread, int64_t first, int64_t last);
 
 /* The prepared call of a product; TG_MODEL: the library has no such call on this machine. (dot.c) */
 TG_CHECKED Status tg_cpu_find_call(CpuDevice *device, const DnnShape *shape, uint32_t *index);
@@ -47,6 +50,9 @@ Status tg_cpu_attention_prepare(TgDevice *device, const PlanAttention *attention
                                 TgDeviceAttention **prepared);
 void tg_cpu_attention(TgDevice *device, TgDeviceAttention *attention, void *const *buffers, const TgScalars *scalars,
                       bool dots_only);
+/* Tasks [first, last), on this thread. */
+void tg_cpu_attention_tasks(CpuDevice *device, TgDeviceAttention *attention, void *const *buffers, const TgScalars *scalars,
+                            bool dots_only, int thread, int64_t first, int64_t last);
 
 /* Whether a step is long enough for several threads: microseconds of work by its cost on one. (device.c) */
 bool tg_cpu_splits(CpuDevice *device, double microseconds);

@@ -5,7 +5,8 @@
 
 /* A step shorter than this stays on the calling thread: handing out and collecting work costs about a microsecond, and
    more after a pause. The rates are of one core, in its cache. */
-enum { LEAST_MICROSECONDS = 20, KERNEL_FLOPS_A_MICROSECOND = 20000, KERNEL_BYTES_A_MICROSECOND = 20000 };
+enum { LEAST_MICROSECONDS = 20, BYTES_A_MICROSECOND = 20000 };
+static const double flops_a_microsecond[] = {[STEP_KERNEL] = 20000, [STEP_DOT] = 100000, [STEP_ATTENTION] = 100000, [STEP_COPY] = 1};
 
 static CpuDevice *cpu_of(TgDevice *device) { return (CpuDevice *)(void *)device; }
 
@@ -15,9 +16,16 @@ bool tg_cpu_splits(CpuDevice *device, double microseconds) {
     return splits;
 }
 
-static bool cpu_splits(TgDevice *base, double flops, double bytes) {
-    double compute = flops / KERNEL_FLOPS_A_MICROSECOND, memory = bytes / KERNEL_BYTES_A_MICROSECOND;
-    return tg_cpu_splits(cpu_of(base), compute > memory ? compute : memory);
+static double microseconds_of(const PlanStep *step) {
+    double compute = step->flops / flops_a_microsecond[step->kind], memory = step->bytes / BYTES_A_MICROSECOND;
+    return compute > memory ? compute : memory;
+}
+
+static bool cpu_splits(TgDevice *base, const PlanStep *steps, uint32_t count) {
+    double microseconds = 0;
+    for (uint32_t i = 0; i < count; i++)
+        microseconds += microseconds_of(&steps[i]);
+    return tg_cpu_splits(cpu_of(base), microseconds);
 }
 
 static void cpu_close(TgDevice *base) {
@@ -80,8 +88,50 @@ static void cpu_launch(TgDevice *base, TgKernel *kernel, void *const *buffers, c
         kernel(buffers, scalars, 0, tiles);
 }
 
+/* One run of a chain. */
+typedef struct ChainRun {
+    CpuDevice *device;
+    const TgDeviceChain *chain;
+    const TgScalars *scalars;
+    bool dots_only;
+} ChainRun;
+
+static void run_link(const ChainRun *run, const TgDeviceLink *link, int thread, int64_t first, int64_t last) {
+    switch (link->kind) {
+    case STEP_DOT:
+        tg_cpu_dot_tasks(run->device, link->dot, link->buffers, thread, first, last);
+        break;
+    case STEP_ATTENTION:
+        tg_cpu_attention_tasks(run->device, link->attention, link->buffers, run->scalars, run->dots_only, thread, first, last);
+        break;
+    default:
+        if (!run->dots_only)
+            link->kernel(link->buffers, run->scalars, first, last);
+    }
+}
+
+static void run_links(void *context, int thread, int64_t first, int64_t last) {
+    const ChainRun *run = context;
+    const TgWatch *watch = run->device->watch;
+    for (uint32_t i = 0; i < run->chain->count; i++) {
+        const TgDeviceLink *link = &run->chain->links[i];
+        int64_t each = link->tasks / run->chain->parts, begin = watch ? tg_nanoseconds() : 0;
+        run_link(run, link, thread, first * each, last * each);
+        if (watch)
+            watch->ran_link(watch->context, thread, link->step, begin, tg_nanoseconds());
+    }
+}
+
+static void cpu_chain(TgDevice *base, const TgDeviceChain *chain, const TgScalars *scalars, bool dots_only) {
+    CpuDevice *device = cpu_of(base);
+    tg_pool_watch(device->pool, NULL);
+    tg_pool_run(device->pool, run_links, &(ChainRun){device, chain, scalars, dots_only}, chain->parts);
+    tg_pool_watch(device->pool, device->watch);
+}
+
 static void cpu_watch(TgDevice *base, const TgWatch *watch) {
     CpuDevice *device = cpu_of(base);
+    device->watch = watch;
     if (device->pool)
         tg_pool_watch(device->pool, watch);
 }
@@ -99,6 +149,7 @@ static const TgDeviceOps cpu_ops = {
     .dot = tg_cpu_dot,
     .attention_prepare = tg_cpu_attention_prepare,
     .attention = tg_cpu_attention,
+    .chain = cpu_chain,
     .watch = cpu_watch,
 };
 

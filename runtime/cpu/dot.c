@@ -255,17 +255,27 @@ static void fill_empty(const DotRun *run) {
                            run->bias ? tg_element_get(run->dot->bias_dtype, run->bias, i) : 0);
 }
 
+static DotRun run_of(const CpuDevice *device, const CpuDot *cpu, void *const *buffers) {
+    const PlanDot *dot = &cpu->dot;
+    return (DotRun){.device = device,
+                    .dot = cpu,
+                    .a = buffers[0],
+                    .b = buffers[1],
+                    .bias = dot->bias ? buffers[2] : NULL,
+                    .out = buffers[2 + dot->bias],
+                    .scratch = dot->pieces > 1 ? buffers[3 + dot->bias] : NULL};
+}
+
+void tg_cpu_dot_tasks(CpuDevice *device, TgDeviceDot *prepared, void *const *buffers, int thread, int64_t first, int64_t last) {
+    DotRun run = run_of(device, (const CpuDot *)(const void *)prepared, buffers);
+    run_tasks(&run, thread, first, last);
+}
+
 void tg_cpu_dot(TgDevice *base, TgDeviceDot *prepared, void *const *buffers) {
     CpuDevice *device = (CpuDevice *)(void *)base;
     const CpuDot *cpu = (const CpuDot *)(const void *)prepared;
     const PlanDot *dot = &cpu->dot;
-    DotRun run = {.device = device,
-                  .dot = cpu,
-                  .a = buffers[0],
-                  .b = buffers[1],
-                  .bias = dot->bias ? buffers[2] : NULL,
-                  .out = buffers[2 + dot->bias],
-                  .scratch = dot->pieces > 1 ? buffers[3 + dot->bias] : NULL};
+    DotRun run = run_of(device, cpu, buffers);
     if (cpu->tasks == 0)
         return;
     if (dot->k == 0) {

@@ -69,8 +69,10 @@ static bool spin_while(_Atomic uint32_t *word, uint32_t seen) {
     }
 }
 
+static int64_t share_of(const TgPool *pool, int thread) { return (pool->count * thread + pool->threads - 1) / pool->threads; }
+
 static void run_share(const TgPool *pool, int thread) {
-    int64_t first = pool->count * thread / pool->threads, last = pool->count * (thread + 1) / pool->threads;
+    int64_t first = share_of(pool, thread), last = share_of(pool, thread + 1);
     if (first >= last)
         return;
     if (pool->watch == NULL) {

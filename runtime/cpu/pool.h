@@ -23,7 +23,8 @@ TG_CHECKED Status tg_pool_open(Arena *arena, int threads, void (*enter)(void), T
 /* Ends the threads and gives the caller its old affinity back. NULL is none. */
 void tg_pool_close(TgPool *pool);
 
-/* Runs the loop [0, count): thread t of T takes [count * t / T, count * (t + 1) / T). Returns when all is done. */
+/* Runs the loop [0, count): thread t of T takes [count * t / T, count * (t + 1) / T), both rounded up, so that the caller always has some of
+   it. Returns when all is done. */
 void tg_pool_run(TgPool *pool, TgPoolTask *task, void *context, int64_t count);
 /* NULL: nobody is told, and no clock is asked. Not while a loop runs; `watch` outlives its use. */
 void tg_pool_watch(TgPool *pool, const TgWatch *watch);

@@ -94,7 +94,7 @@ static Tensor input(World *w, TypeId id, uint64_t seed) {
 
 static bool run_kernel(World *w, const Func *func, void *const *buffers) {
     LoopKernel *k;
-    if (tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, LOOPS_CPU, false, "k", &k) != TG_OK) {
+    if (tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, LOOPS_CPU, false, 0, "k", &k) != TG_OK) {
         complain(w, "it does not lower");
         return false;
     }
@@ -137,7 +137,7 @@ static void check_cuda(World *w, const Func *func, void *const *buffers, LoopTar
     LoopKernels kernels = {0};
     LoopKernel *k;
     const char *why = "it does not lower";
-    if (tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, target, false, "k", &k) == TG_OK) {
+    if (tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, target, false, 0, "k", &k) == TG_OK) {
         tg_push(&w->arena, &kernels, k);
         why = host_cuda_open(&w->arena, &kernels, &cuda);
     }
@@ -156,7 +156,7 @@ static bool targets_differ(World *w, const Func *func) {
     Str text[2] = {tg_str(&w->arena), tg_str(&w->arena)};
     for (int target = LOOPS_CPU; target <= LOOPS_CUDA; target++) {
         LoopKernel *k;
-        if (tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, (LoopTarget)target, false, "k", &k) != TG_OK)
+        if (tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, (LoopTarget)target, false, 0, "k", &k) != TG_OK)
             return false;
         tg_loop_print(&text[target], k);
     }
@@ -172,7 +172,7 @@ static void check_machine_code(World *w, const Func *func, void *const *buffers)
     TgKernel *compiled[1];
     void *handle;
     if (tg_llvm_open(&w->arena, &w->diags, &llvm) != TG_OK ||
-        tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, LOOPS_CPU, false, "k", &k) != TG_OK) {
+        tg_lower_kernel(&w->arena, &w->diags, w->graph, func, w->c->capacity, LOOPS_CPU, false, 0, "k", &k) != TG_OK) {
         complain(w, "there is no machine code");
         return;
     }
@@ -313,7 +313,7 @@ LoopKernel *lower_text(Arena *arena, const LoweredCase *c) {
     World *w = TG_ALLOC(arena, World, 1);
     const Func *func = parse_case(w, arena, c);
     LoopKernel *k = NULL;
-    if (func == NULL || tg_lower_kernel(arena, &w->diags, w->graph, func, c->capacity, LOOPS_CPU, false, "k", &k) != TG_OK)
+    if (func == NULL || tg_lower_kernel(arena, &w->diags, w->graph, func, c->capacity, LOOPS_CPU, false, 0, "k", &k) != TG_OK)
         CU_FAIL("it does not lower");
     return k;
 }

@@ -272,6 +272,74 @@ static void impossible_plans(Arena *arena) {
 #undef BROKEN
 }
 
+/* The kernel as often as `steps`, each from the buffer of the one before it to one of its own, in 4 parts. */
+static TgPlan *chained_plan(Arena *arena) {
+    enum { STEPS = 3 };
+    TgPlan *p = small_plan(arena);
+    p->arena_bytes = 4096;
+    p->buffer_count = 5 + STEPS + 1;
+    PlanBuffer *buffers = TG_ALLOC(arena, PlanBuffer, p->buffer_count);
+    memcpy(buffers, p->buffers, 5 * sizeof *buffers);
+    p->buffers = buffers;
+    p->steps = TG_ALLOC(arena, PlanStep, STEPS);
+    p->step_buffers = TG_ALLOC(arena, PlanOperand, 2 * STEPS);
+    for (uint32_t i = 0; i <= STEPS; i++) {
+        p->buffers[5 + i] = buffer("", PLAN_TEMP, 4, 16, 1024 + 256 * i);
+        p->buffers[5 + i].batch_axis = 0;
+    }
+    for (uint32_t i = 0; i < STEPS; i++) {
+        p->steps[i] = (PlanStep){.kind = STEP_KERNEL, .label = "tanh", .tiles = 4, .buffer_first = 2 * i, .buffer_count = 2};
+        p->step_buffers[2 * i].buffer = 5 + i;
+        p->step_buffers[2 * i + 1].buffer = 6 + i;
+    }
+    p->step_count = p->funcs[0].step_count = STEPS, p->step_buffer_count = 2 * STEPS;
+    p->chain_count = 1, p->chains = TG_ALLOC(arena, PlanChain, 2);
+    p->chains[0] = (PlanChain){.step_first = 0, .step_count = STEPS, .parts = 2};
+    return p;
+}
+
+static void chains(Arena *arena) {
+    TgPlan *plan = chained_plan(arena), *again;
+    const char *why = NULL;
+    Str out = written(arena, plan);
+    CU_ASSERT_EQUAL_FATAL(tg_plan_read(arena, out.text, out.length, &again, &why), TG_OK);
+    CU_ASSERT_PTR_NOT_NULL(strstr(printed(arena, again), "  chain 0 of 3 steps in 2 parts\n  step 0 kernel 0"));
+    CU_ASSERT_EQUAL(again->chains[0].parts, 2);
+    /* Two buffers may take turns: equal parts, one place. */
+    plan->buffers[7].offset = plan->buffers[5].offset;
+    CU_ASSERT_EQUAL(tg_plan_check(arena, plan, &why), TG_OK);
+    /* As two chains. */
+    plan = chained_plan(arena);
+    plan->chain_count = 2, plan->chains[1] = (PlanChain){.step_first = 1, .step_count = 2, .parts = 2};
+    check_finds(arena, plan, "inside of the one before");
+    plan->chains[0] = (PlanChain){.step_first = 0, .step_count = 1, .parts = 2};
+    check_finds(arena, plan, "chain 0 has 1 steps");
+}
+
+static void impossible_chains(Arena *arena) {
+#define BROKEN(change, reason)                                                                                         \
+    do {                                                                                                               \
+        TgPlan *p = chained_plan(arena);                                                                               \
+        change;                                                                                                        \
+        check_finds(arena, p, reason);                                                                                 \
+    } while (0)
+    BROKEN(p->chains[0].step_first = 1, "chain 0 has no such steps");
+    BROKEN(p->chains[0].step_count = UINT32_MAX, "chain 0 has no such steps");
+    BROKEN(p->funcs[0].step_count = 2, "chain 0 has no such steps");
+    BROKEN(p->chains[0].parts = 1, "in 1 parts");
+    BROKEN(p->chains[0].parts = -2, "in -2 parts");
+    BROKEN(p->chains[0].parts = 3, "step 0 is not of 3 parts");
+    BROKEN(p->steps[1].tiles = 5, "step 1 is not of 2 parts");
+    BROKEN(p->steps[1].tiles = 0, "step 1 is not of 2 parts");
+    BROKEN(p->steps[1].kind = STEP_COPY, "step 1 is not of 2 parts");
+    BROKEN(p->buffers[7].class = PLAN_SUM, "uses buffer 7, which has no rows");
+    BROKEN(p->buffers[6].offset = p->buffers[5].offset + 64, "buffers 5 and 6 at one place");
+    BROKEN(p->buffers[7].offset = p->buffers[5].offset; p->buffers[7].bytes *= 2, "buffers 5 and 7 at one place");
+    BROKEN(p->buffers[7].offset = p->buffers[5].offset; p->buffers[5].batch_axis = -1, "buffers 5 and 7 at one place");
+    BROKEN(p->buffers[7].offset = p->buffers[5].offset; p->buffers[5].batch_axis = 1, "buffers 5 and 7 at one place");
+#undef BROKEN
+}
+
 #define TEST(name)                                                                                                     \
     static void test_##name(void) { with_arena(name); }
 TEST(round_trip)
@@ -280,6 +348,8 @@ TEST(damaged_heads)
 TEST(damaged_bodies)
 TEST(truncated_bodies)
 TEST(impossible_plans)
+TEST(chains)
+TEST(impossible_chains)
 
 int main(void) {
     if (CU_initialize_registry() != CUE_SUCCESS)
@@ -291,6 +361,8 @@ int main(void) {
     CU_add_test(suite, "damaged bodies", test_damaged_bodies);
     CU_add_test(suite, "truncated bodies", test_truncated_bodies);
     CU_add_test(suite, "impossible plans", test_impossible_plans);
+    CU_add_test(suite, "chains", test_chains);
+    CU_add_test(suite, "impossible chains", test_impossible_chains);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures();

@@ -17,6 +17,7 @@ static const Run batch_runs[] = {
     {0, "", "--threads 1"},
     {0, "", "--threads 2"},
     {0, "", "--threads 3"},
+    {0, "", "--threads 4"},
     {0, "--no-fuse", ""},
     {0, "--no-fold", ""},
     {0, "--recompute auto", ""},

@@ -77,6 +77,7 @@ TgExec *maker_open(PlanMaker *maker, int threads, bool poison) {
     TAKE(buffers, buffer_count);
     TAKE(steps, step_count);
     TAKE(dots, dot_count);
+    TAKE(chains, chain_count);
     TAKE(funcs, func_count);
     TAKE(results, result_count);
     TAKE(scalars, scalar_count);

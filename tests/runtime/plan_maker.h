@@ -13,6 +13,7 @@ typedef struct PlanMaker {
     Vec(PlanStep) steps;
     Vec(PlanOperand) operands;
     Vec(PlanDot) dots;
+    Vec(PlanChain) chains;
     Vec(PlanFunc) funcs;
     Vec(PlanResult) results;
     Vec(PlanScalar) scalars;

@@ -72,6 +72,62 @@ static void replay(Arena *arena) {
     }
 }
 
+/* Part p of 4 takes its time, so that threads come to the steps of a chain at different moments. */
+static void slowly(void *const *buffers, const TgScalars *scalars, int64_t first, int64_t last) {
+    volatile int64_t waited = 0;
+    while (waited < 20000 * (first % 3))
+        waited++;
+    square(buffers, scalars, first, last);
+}
+
+enum { CHAIN_ROWS = 64, CHAIN_PARTS = 4 };
+
+/* in -> square -> dot of its rows -> square -> square over what the first one wrote. */
+static const float *run_chain(Arena *arena, PlanMaker *maker, int threads, bool chained, TgExec **exec) {
+    maker_init(maker, arena);
+    uint32_t in = maker_buffer(maker, PLAN_INPUT, DT_F32, COUNT, 1), weight = maker_buffer(maker, PLAN_PARAM, DT_F32, COUNT, 1),
+             first = maker_buffer(maker, PLAN_TEMP, DT_F32, COUNT, 1), last = maker_buffer(maker, PLAN_OUTPUT, DT_F32, COUNT, 1);
+    PlanDot dot = maker_matrix_dot(DT_F32, CHAIN_ROWS, CHAIN_ROWS, CHAIN_ROWS, false, false);
+    dot.rows_m = true;
+    dot.tile_m = CHAIN_ROWS / CHAIN_PARTS;
+    maker_func(maker, PLAN_MICRO, "micro");
+    maker_kernel(maker, slowly, COUNT / TILE, 1e9, 2, (PlanOperand[]){{.buffer = in}, {.buffer = first}});
+    uint32_t product = maker_dot_as_is(maker, dot, first, weight, 0);
+    maker_kernel(maker, slowly, COUNT / TILE, 1e9, 2, (PlanOperand[]){{.buffer = product}, {.buffer = first}});
+    maker_kernel(maker, slowly, COUNT / TILE, 1e9, 2, (PlanOperand[]){{.buffer = first}, {.buffer = last}});
+    if (chained)
+        tg_push(arena, &maker->chains, (PlanChain){.step_count = 4, .parts = CHAIN_PARTS});
+    *exec = maker_open(maker, threads, false);
+    for (int i = 0; i < COUNT; i++) {
+        ((float *)tg_exec_address(*exec, in, 0))[i] = 1 / (float)(1 + i % 61);
+        ((float *)tg_exec_address(*exec, weight, 0))[i] = (float)(i % 7 - 3);
+    }
+    const char *why;
+    CU_ASSERT_EQUAL(tg_plan_check(arena, &maker->plan, &why), TG_OK);
+    tg_exec_run(*exec, &maker->funcs.at[0], 0);
+    return tg_exec_address(*exec, last, 0);
+}
+
+static void chains(Arena *arena) {
+    PlanMaker maker;
+    TgExec *plain, *exec;
+    const float *expected = run_chain(arena, &maker, 1, false, &plain);
+    CU_ASSERT_NOT_EQUAL(expected[COUNT - 1], 0);
+    for (int threads = 1; threads <= 6; threads++) {
+        PlanMaker chained;
+        const float *got = run_chain(arena, &chained, threads, true, &exec);
+        for (int repeat = 0; repeat < 20; repeat++) {
+            CU_ASSERT_EQUAL(memcmp(got, expected, COUNT * sizeof *got), 0);
+            memset((void *)(uintptr_t)got, 0, COUNT * sizeof *got);
+            tg_exec_run(exec, &chained.funcs.at[0], 0);
+        }
+        tg_exec_run_dots(exec, &chained.funcs.at[0]);
+        CU_ASSERT_EQUAL(memcmp(got, expected, COUNT * sizeof *got), 0);
+        tg_exec_close(exec);
+    }
+    tg_exec_close(plain);
+}
+
 static void lanes(Arena *arena) {
     PlanMaker maker;
     maker_init(&maker, arena);
@@ -229,6 +285,7 @@ static void every_allocation_can_fail(Arena *arena) {
 #define TEST(name)                                                                                                     \
     static void run_##name(void) { with_arena(name); }
 TEST(replay)
+TEST(chains)
 TEST(lanes)
 TEST(poison_and_touched)
 TEST(scalars)
@@ -240,6 +297,7 @@ int main(void) {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("exec", NULL, NULL);
     CU_add_test(suite, "replay of kernels and copies, 1 to 3 threads", run_replay);
+    CU_add_test(suite, "chains, 1 to 6 threads", run_chains);
     CU_add_test(suite, "lanes", run_lanes);
     CU_add_test(suite, "poison and touched", run_poison_and_touched);
     CU_add_test(suite, "scalars", run_scalars);

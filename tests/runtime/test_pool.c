@@ -43,7 +43,7 @@ static void check_pool(int threads) {
             for (int64_t i = 0; i < MOST; i++) {
                 int64_t t = marks->threads[i];
                 wrong += marks->counts[i] != (i < counts[c]);
-                wrong += i < counts[c] && (i < counts[c] * t / threads || i >= counts[c] * (t + 1) / threads);
+                wrong += i < counts[c] && (i < (counts[c] * t + threads - 1) / threads || i >= (counts[c] * (t + 1) + threads - 1) / threads);
             }
             if (repeat == 3)
                 usleep(300); /* long enough for the workers to fall asleep */
