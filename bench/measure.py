@@ -1,6 +1,7 @@
 """Measures one model: tgc's step, memory, compile times and whole runs, and the peers' steps, in interleaved rounds."""
 import json
 import os
+import re
 import resource
 import statistics
 import subprocess
@@ -53,6 +54,7 @@ class Bench:
     def __init__(self, options, model, folder):
         self.options, self.model, self.folder = options, model, Path(folder)
         self.program, self.initial = self.folder / model.name, self.folder / "initial.safetensors"
+        self.wide = self.folder / f"{model.name}-f32"  # the same model in f32, of a mixed one
         self.samples = {}
         self.choice = None
         if model.text:
@@ -68,10 +70,17 @@ class Bench:
     def add(self, figure, value):
         self.samples.setdefault(figure, []).append(value)
 
-    def compile(self, cache, to):
+    def command(self, precision, to):
         settings = [f"--set={name}={value}" for name, value in self.model.settings.items()]
-        return seconds([self.options.tgc, "compile", self.model.file, *settings, "-o", to],
-                       env={**os.environ, "TGC_CACHE": str(self.folder / cache)})
+        return [self.options.tgc, "compile", self.model.file, *settings, "-p", precision, "-o", to]
+
+    def compile(self, cache, to):
+        return seconds(self.command(self.model.precision, to), env={**os.environ, "TGC_CACHE": str(self.folder / cache)})
+
+    def activations(self, precision, to):
+        """Bytes, from the plan of the program that it writes."""
+        report = run([*self.command(precision, to), "--report"])
+        return int(re.search(r"^ *activations +(\d+) bytes", report, re.M).group(1))
 
     def train(self, *options):
         return [self.program, "train", "--out", self.folder / "out", "--json", *options]
@@ -83,6 +92,9 @@ class Bench:
         peers.tell(self.model, f"round {number + 1} of {self.options.rounds}")
         step = json.loads(run([self.program, "bench", "--json", "--steps", self.model.steps]))
         self.add("step_ms", step["step_ms"])
+        if self.model.mixed:
+            wide = json.loads(run([self.wide, "bench", "--json", "--steps", self.model.steps]))
+            self.add("own_speedup", wide["step_ms"] / step["step_ms"])
         self.add("floor_ratio", step["step_ms"] / step["floor_ms"])
         self.add("realistic_ratio", step["step_ms"] / step["realistic_floor_ms"])
         self.add("peak_bytes", step["peak_bytes"])
@@ -108,6 +120,9 @@ class Bench:
 
     def measure(self):
         self.compile("cache", self.program)
+        if self.model.mixed:
+            wide, low = self.activations("f32", self.wide), self.activations(self.model.precision, self.program)
+            self.add("activation_ratio", low / wide)
         run(peers.arguments(self.options.peers, self.model, self.initial, "torch", 1, "write"))
         self.choice = peers.Choice(self.options.peers, self.model, self.initial, self.losses())
         timed = {}
@@ -134,7 +149,8 @@ class Bench:
             figures["accuracy"] = statistics.mean(self.samples["accuracy"])
         figures["loss_error"] = self.choice.loss_error
         opened = self.choice.opened
-        for library, name in (("torch", "speedup"), ("jax", "jax_speedup")):
+        for library in self.model.libraries:
+            name = {"torch": "speedup", "jax": "jax_speedup"}[library]
             timed = [key[0] for key in figures if isinstance(key, tuple) and key[1] == "ratio" and key[0].library == library]
             best = min(timed, key=lambda candidate: figures[candidate, "ratio"])
             figures[name] = figures[best, "ratio"]
@@ -142,7 +158,7 @@ class Bench:
             figures[f"{library}_ms"] = figures[best, "ms"]
         figures["memory_ratio"] = figures["peak_bytes"] / figures[figures["torch"], "peak"]
         compiled = [candidate for candidate in self.choice.fastest("torch") if candidate.compiled]
-        for name, candidate in (("compiled_first_step_s", compiled[0] if compiled else None), ("jax_first_step_s", figures["jax"])):
+        for name, candidate in (("compiled_first_step_s", compiled[0] if compiled else None), ("jax_first_step_s", figures.get("jax"))):
             if candidate:
                 figures[name] = opened[candidate.library, candidate.way, candidate.threads]
         return figures

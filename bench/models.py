@@ -29,9 +29,18 @@ class Model:
     settings: dict = field(default_factory=dict)
     text: bool = False  # reads $TG_DATA's text
     autotune: bool = False  # torch.compile's max-autotune is tried: it takes minutes for a large model
+    precision: str = "f32"  # of tgc; bf16: PyTorch runs under its CPU autocast, JAX, which has none, is left out
     threads: int = 2  # with which all ways of the peers are tried
     processes: bool = False  # whole runs are timed too
     seeds: int = 0  # whole training runs of tgc for the mean accuracy
+
+    @property
+    def mixed(self):
+        return self.precision != "f32"
+
+    @property
+    def libraries(self):
+        return ("torch",) if self.mixed else ("torch", "jax")
 
     @property
     def peer(self):
@@ -57,6 +66,12 @@ SHOWN = {
 # What every model has.
 COMMON = (Bound("loss_error", "first losses: largest relative distance from a peer's", 1e-4),
           Bound("excess_mib", "most memory beyond the plan's bytes", 64e6 / 2**20, "MiB"))
+
+
+MIXED = (Bound("loss_error", "first losses: largest relative distance from PyTorch's under autocast", 2e-2), COMMON[1],
+         Bound("own_speedup", "step: our f32 over it", 1.5, "x", at_least=True),
+         Bound("speedup", "step: the best of PyTorch under autocast over tgc", 1.2, "x", at_least=True),
+         Bound("activation_ratio", "activations of the plan: over f32's", 0.55, "x"))
 
 
 def speedup(limit):
@@ -88,4 +103,10 @@ MODELS = (
               *speedup(1.15),
               Bound("realistic_ratio", "step: tgc over its dots and its other kernels at copy speed", 1.15, "x"), *COMMON,
               Bound("memory_ratio", SHOWN["memory_ratio"][0], 0.75, "x"), cold(1.5))),
+    Model("gpt2-bf16", source="gpt", precision="bf16", settings=dict(L=12, H=12, C=768, V=50304, batch=4), steps=4, seconds=4, checked=3,
+          text=True, bounds=(
+              *MIXED, Bound("realistic_ratio", "step: tgc over its dots and its other kernels at copy speed", 1.15, "x"))),
+    Model("gpt384-bf16", source="gpt", precision="bf16", settings=dict(C=384, T=256, H=6), steps=4, seconds=2, checked=3, text=True,
+          bounds=MIXED),
+    Model("llama-bf16", source="llama", precision="bf16", steps=10, seconds=1.5, checked=5, text=True, bounds=MIXED),
 )

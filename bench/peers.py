@@ -41,7 +41,7 @@ class Candidate:
 
 def arguments(python, model, initial, library, threads, *what):
     return [python, "-B", str(ROOT / "bench/peer/worker.py"), library, model.peer, json.dumps(model.settings), str(threads),
-            str(initial), *what]
+            str(initial), model.precision, *what]
 
 
 def environment(threads, malloc, cache):
@@ -130,7 +130,8 @@ class Choice:
         chosen = []
         threads = [self.model.threads] + [count for count in range(1, MOST_THREADS + 1) if count != self.model.threads]
         first, *others = [(count, malloc) for count in threads for malloc in MALLOCS]
-        for library, timed in TIMED.items():
+        for library in self.model.libraries:
+            timed = TIMED[library]
             self.try_ways(library, *first, wanted=None)
             if not self.fastest(library):
                 raise Failed(f"no way of {library} works for {self.model.name}")

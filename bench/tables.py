@@ -81,9 +81,10 @@ def ways(bench, figures):
 
 def summary_row(model, figures):
     torch, compiling = figures["torch"], ("cold_s", "compiled_first_step_s", "jax_first_step_s")
+    jax = (number(figures["jax_ms"]), f"{figures['jax_speedup']:.2f}x") if "jax" in figures else ("", "")
     return row([
         model.name, number(figures["step_ms"]), f"{number(figures['torch_ms'])} ({torch.way}, {torch.environment})",
-        f"{figures['speedup']:.2f}x", number(figures["jax_ms"]), f"{figures['jax_speedup']:.2f}x", f"{figures['floor_ratio']:.2f}x",
+        f"{figures['speedup']:.2f}x", *jax, f"{figures['floor_ratio']:.2f}x",
         f"{mebibytes(figures['peak_bytes'])}, {mebibytes(figures[torch, 'peak'])}",
         ", ".join(number(figures[name]) for name in compiling if name in figures)])
 

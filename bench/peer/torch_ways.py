@@ -49,17 +49,26 @@ def make_initial(recipe):
 
 
 class Way:
-    """compiled: options of torch.compile for the loss; optimizer: "plain", "fused" or "compiled", with the clipping."""
+    """compiled: options of torch.compile for the loss; optimizer: "plain", "fused" or "compiled", with the clipping; precision: of
+    autocast."""
 
-    def __init__(self, recipe, initial, compiled=None, optimizer="fused", dtype=torch.float32):
+    def __init__(self, recipe, initial, compiled=None, optimizer="fused", dtype=torch.float32, precision=None):
         self.recipe, self.steps = recipe, 0
         self.net = MODELS[recipe.model](**recipe.sizes).to(dtype)
         self.load(initial)
         rate = recipe.rate_at(1, recipe.steps)
         self.rate = torch.tensor(rate) if optimizer == "compiled" else rate
         self.optimizer = make_optimizer(self.net, recipe, self.rate, fused=optimizer == "fused")
-        self.loss = torch.compile(self.net.loss, **compiled) if compiled is not None else self.net.loss
+        loss = torch.compile(self.net.loss, **compiled) if compiled is not None else self.net.loss
+        self.loss = self.autocast(loss) if precision == "bf16" else loss
         self.update = torch.compile(self.clip_and_step) if optimizer == "compiled" else self.clip_and_step
+
+    @staticmethod
+    def autocast(loss):
+        def mixed(*batch):
+            with torch.autocast("cpu", torch.bfloat16):
+                return loss(*batch)
+        return mixed
 
     @torch.no_grad()
     def load(self, initial):

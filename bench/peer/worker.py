@@ -1,8 +1,8 @@
 """One process of a peer for bench/run, with one number of threads.
 
-    worker.py LIBRARY MODEL SETTINGS THREADS INITIAL [process | write]
+    worker.py LIBRARY MODEL SETTINGS THREADS INITIAL PRECISION [process | write]
 
-LIBRARY is torch or jax, SETTINGS a JSON object of sizes and `batch` that replace the recipe's, INITIAL a safetensors file. For each line on
+LIBRARY is torch or jax, SETTINGS a JSON object of sizes and `batch` that replace the recipe's, INITIAL a safetensors file, PRECISION f32, or bf16 for PyTorch's CPU autocast. For each line on
 standard input it prints one line of JSON:
     version          of the library
     ways             what `open` can take
@@ -43,8 +43,9 @@ def peak_bytes():
 
 
 class Server:
-    def __init__(self, library, recipe, initial):
+    def __init__(self, library, recipe, initial, precision):
         self.library, self.recipe, self.initial, self.way = library, recipe, initial, None
+        self.precision = {} if precision == "f32" else {"precision": precision}
         # Full batches that are ready tensors: what gathers and converts them is not in the times.
         training = itertools.islice(recipe.data(recipe).training(recipe.seed), BATCHES)
         full = [library.batch(arrays) for arrays in training if len(arrays[0]) == recipe.batch]
@@ -60,7 +61,7 @@ class Server:
         self.close()
         steps, how = int(steps), self.library.ways(self.recipe)[name]
         begin = time.perf_counter()
-        self.way = self.library.Way(self.recipe, initial_of(self.initial), **how)
+        self.way = self.library.Way(self.recipe, initial_of(self.initial), **how, **self.precision)
         losses = [float(self.way.train(self.first[0], steps))]
         first_step_s = time.perf_counter() - begin
         losses += [float(self.way.train(batch, steps)) for batch in self.first[1:steps]]
@@ -106,7 +107,7 @@ def process(library, recipe, initial):
 
 
 def main():
-    name, model, settings, threads, initial, *what = sys.argv[1:]
+    name, model, settings, threads, initial, precision, *what = sys.argv[1:]
     library = importlib.import_module(f"{name}_ways")
     library.set_threads(int(threads))
     recipe = recipe_of(model, json.loads(settings))
@@ -115,7 +116,7 @@ def main():
     elif what == ["process"]:
         process(library, recipe, initial)
     else:
-        serve(Server(library, recipe, initial))
+        serve(Server(library, recipe, initial, precision))
 
 
 main()
