@@ -78,6 +78,27 @@ static bool replay(Session *session, const char *dump) {
     return started && WIFEXITED(result) && WEXITSTATUS(result) == 0;
 }
 
+static float *loss_scale(const Session *session) {
+    for (uint32_t i = 0; i < session->plan->buffer_count; i++)
+        if (strcmp(session->plan->buffers[i].name, "optimizer.loss_scale") == 0)
+            return tg_exec_address(session->exec, i, 0);
+    return NULL;
+}
+
+Status tg_nonfinite_name(Session *session, const Batch *batch, const LoopPlace *place, const char *folder, float scale) {
+    const char *path = tg_arena_printf(session->arena, "%s/overflow.safetensors", folder);
+    float *state = loss_scale(session), next = state != NULL ? *state : 0;
+    if (state != NULL)
+        *state = scale;
+    Status status = write_dump(session, batch, place, path);
+    if (state != NULL)
+        *state = next;
+    TG_TRY(status);
+    (void)replay(session, path); /* without a compiler beside the program nobody can say where */
+    unlink(path);
+    return TG_OK;
+}
+
 Status tg_nonfinite_stop(Session *session, const Batch *batch, const LoopPlace *place, const char *folder) {
     const char *path = tg_arena_printf(session->arena, "%s/nonfinite.safetensors", folder);
     TG_TRY(write_dump(session, batch, place, path));

@@ -11,4 +11,7 @@
    cannot be written. */
 TG_CHECKED Status tg_nonfinite_stop(Session *session, const Batch *batch, const LoopPlace *place, const char *folder);
 
+/* Says where a step of f16 overflowed first, with the loss scale that it had; the state is left as it is. */
+TG_CHECKED Status tg_nonfinite_name(Session *session, const Batch *batch, const LoopPlace *place, const char *folder, float scale);
+
 #endif

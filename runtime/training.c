@@ -219,13 +219,14 @@ static Status skip(Training *training) {
         (long long)training->skipped_in_a_row);
 }
 
-/* f16: the step changes nothing but the loss scale. */
-static void overflow(Training *training) {
+/* f16: the step changes nothing but the loss scale. The first time the operation is looked for. */
+static Status overflow(Training *training, const Batch *batch) {
     Session *session = training->session;
     const Loop *loop = &training->loop;
     tg_progress_end(&training->progress);
     fprintf(session->err, "%s: step %lld overflowed with a loss scale of %g: it changes nothing, the scale is halved (%g skipped)\n",
             session->name, (long long)training->place.step, (double)*loop->loss_scale, (double)*loop->skipped_steps);
+    return training->overflows++ > 0 ? TG_OK : tg_nonfinite_name(session, batch, &training->place, training->folder, *loop->loss_scale);
 }
 
 static void count_step(Training *training, const Batch *batch) {
@@ -252,7 +253,7 @@ static Status step(Training *training) {
     if (counts)
         count_step(training, batch);
     else if (end == STEP_OVERFLOWED)
-        overflow(training);
+        TG_TRY(overflow(training, batch));
     else
         TG_TRY(skip(training));
     bool due = training->report_every > 0 ? counts && training->done % training->report_every == 0 : batch->ends_epoch;

@@ -17,6 +17,7 @@ typedef struct Training {
     LoopPlace place;
     int64_t resumed_at, done, drawn; /* steps; updates applied, batches drawn */
     int64_t skipped, skipped_in_a_row; /* batches over nothing that this run had */
+    int64_t overflows;                 /* steps of f16 that this run left out */
     Ring ring;
     double *record;        /* taken from the ring last */
     double *sums, records; /* since the last report, weighted by records */
