@@ -8,6 +8,8 @@
 
 /* More parts than this cost more calls than they are worth to any thread. */
 enum { MOST_PARTS = 16 };
+/* A larger result is found in no cache again, and to keep it to the chain's end would cost memory. */
+enum { MOST_BYTES = 16 << 20 };
 
 /* The chain that grows. */
 typedef struct Growing {
@@ -181,9 +183,24 @@ static bool reads_sum(const FuncPlan *f, NodeId id) {
     return false;
 }
 
+static bool is_large(const FuncPlan *f, const Type *type) {
+    return tg_type_count(type, f->capacity) > MOST_BYTES / tg_dtype(type->dtype)->bytes;
+}
+
+static bool writes_large(const FuncPlan *f, NodeId id) {
+    const Node *node = tg_step_node(f, id);
+    if (node->op != OP_call)
+        return is_large(f, tg_step_type(f, id));
+    const Func *kernel = f->p->graph->funcs.at[node->attr->ref];
+    for (uint32_t i = 0; i < kernel->results.count; i++)
+        if (is_large(f, tg_node_type(f->p->graph, kernel, kernel->results.at[i].node)))
+            return true;
+    return false;
+}
+
 static int64_t parts_of_step(const FuncPlan *f, const Growing *g, NodeId id) {
     uint16_t op = tg_step_node(f, id)->op;
-    if (reads_sum(f, id))
+    if (reads_sum(f, id) || writes_large(f, id))
         return 0;
     return op == OP_call ? parts_of_call(f, g, id) : op == OP_dot ? parts_of_dot(f, g, id) : parts_of_attention(f, g, id);
 }
