@@ -20,6 +20,7 @@ TG_CHECKED Status tg_lower_kernel(Arena *arena, Diags *diags, const Graph *graph
 typedef struct Lowered {
     TgPlan *plan;
     LoopKernels kernels;
+    const NodeId *nodes; /* of each step of the plan: the call, dot or first attention of its function that it is; 0: a copy */
     LoopTarget target;
 } Lowered;
 

@@ -90,5 +90,6 @@ Status tg_plan_build(Arena *arena, Diags *diags, const Graph *graph, const char 
     tg_plan_describe(&p, plan);
     hand_over(&p, plan);
     plan->model_text = step_text;
+    out->nodes = p.nodes.at;
     return TG_OK;
 }

@@ -19,6 +19,7 @@ typedef struct Planner {
     Lowered *out;
     Vec(Draft) buffers;
     Vec(PlanStep) steps;
+    Vec(NodeId) nodes; /* of each step; copies at the end of a function have none */
     Vec(PlanOperand) operands;
     Vec(PlanDot) dots;
     Vec(PlanAttention) attentions;

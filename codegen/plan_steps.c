@@ -482,6 +482,12 @@ static void plan_results(FuncPlan *f, Lates *late) {
     }
 }
 
+/* The steps that were made last are of `node`. */
+static void name_steps(Planner *p, NodeId node) {
+    while (p->nodes.count < p->steps.count)
+        tg_push(p->arena, &p->nodes, node);
+}
+
 Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64_t capacity) {
     uint32_t count = func->nodes.count;
     FuncPlan f = {.p = p, .func = func, .capacity = capacity, .frame = p->funcs.count + 1};
@@ -525,9 +531,11 @@ Status tg_plan_func_steps(Planner *p, const Func *func, PlanFuncKind kind, int64
             tg_error(p->diags, tg_locs_first(p->graph, node->locs), "%s is not built yet", tg_op((Op)node->op)->name);
             return TG_MODEL;
         }
+        name_steps(p, id);
     }
     for (uint32_t i = 0; i < late.count; i++)
         tg_step_copy(&f, f.where[late.at[i].from], late.at[i].to, late.at[i].locs);
+    name_steps(p, 0);
     plan.step_count = p->steps.count - plan.step_first;
     tg_chains_keep_apart(p, &plan, first_chain, first_buffer);
     plan.result_count = p->results.count - plan.result_first;

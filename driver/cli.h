@@ -19,6 +19,7 @@
     X(EXPLAIN, "explain", "-Wname | FILE.tg:LINE", 0, MANY, "say what a warning means, or what a line became") \
     X(PROFILE, "profile", "TRACE", 1, 1, "show where the time of training steps goes")                    \
     X(FIT, "fit", "FILE.tg", 1, 1, "find the largest batch, or other size, that fits into memory")                    \
+    X(RANGES, "ranges", "FILE.tg", 1, 1, "show which values of a training step do not fit into f16, bf16 and fp8")       \
     X(COMPLETION, "completion", "bash|zsh", 1, 1, "print completions for a shell")                        \
     X(MAN, "man", "", 0, 0, "print the manual page, in troff")                                            \
     X(TRAIN, "train", "FILE.tg", 1, 1, "compile, and train the model")                                    \

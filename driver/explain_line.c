@@ -485,7 +485,7 @@ static Loc loc_of(const Explain *e, uint32_t line) {
         start = strchr(start, '\n') + 1;
     const char *text = source_line(e, line, &length);
     uint16_t column = (uint16_t)(text - start + 1);
-    return (Loc){e->file, column, (uint16_t)(column + length), line};
+    return (Loc){.file = e->file, .column = column, .end_column = (uint16_t)(column + length), .line = line};
 }
 
 static Status say_nearest(Explain *e) {

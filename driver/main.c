@@ -17,7 +17,7 @@ static Run *run_of(Command command) {
         [COMMAND_REDUCE] = command_reduce,   [COMMAND_BISECT] = command_bisect,
         [COMMAND_EXPLAIN] = command_explain, [COMMAND_REPLAY] = command_replay,
         [COMMAND_PROFILE] = command_profile,
-        [COMMAND_FIT] = command_fit,
+        [COMMAND_FIT] = command_fit,         [COMMAND_RANGES] = command_ranges,
         [COMMAND_TRAIN] = command_run,       [COMMAND_EVAL] = command_run,
         [COMMAND_PREDICT] = command_run,     [COMMAND_SAMPLE] = command_run,
         [COMMAND_INFO] = command_run,        [COMMAND_DATA] = command_run,

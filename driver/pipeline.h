@@ -69,6 +69,7 @@ TG_CHECKED Status command_explain(Pipeline *p);
 TG_CHECKED Status command_replay(Pipeline *p);
 TG_CHECKED Status command_profile(Pipeline *p);
 TG_CHECKED Status command_fit(Pipeline *p);
+TG_CHECKED Status command_ranges(Pipeline *p);
 TG_CHECKED Status command_run(Pipeline *p); /* train, eval, predict, info, bench; does not come back when all is well */
 TG_CHECKED Status command_new(Pipeline *p);
 TG_CHECKED Status command_completion(Pipeline *p);

@@ -1,9 +1,8 @@
 /* tgc replay PROGRAM DUMP: runs the step that a program dumped once more, every operation a kernel of its own (the bits are the
    same), and names the first value that is not finite on the way to the loss. */
-#include "driver/pipeline.h"
+#include "driver/unfused.h"
 #include "ir/base/file.h"
 #include "ir/plan/plan_codec.h"
-#include "runtime/exec.h"
 #include "runtime/safetensors.h"
 #include "runtime/weights.h"
 
@@ -15,7 +14,7 @@ typedef struct Replay {
     Pipeline *p;
     const TgPlan *recorded; /* of the program */
     TensorFile dump;
-    Lowered unfused;
+    Unfused unfused;
     TgExec *exec;
     uint32_t *writer; /* per buffer: 1 + the step that wrote it */
     bool *bad;        /* per step: something that it wrote is not finite */
@@ -55,24 +54,13 @@ static void find_source(Replay *r) {
         tg_source_add(r->p->sources, r->p->arena, path, text, length);
 }
 
-static Status compile(Replay *r, TgProgram *program, const LlvmModule **module, void **handle) {
+static Status compile(Replay *r) {
     Pipeline *p = r->p;
-    Graph *step, *kernel;
+    Graph *step;
     const char *text = r->recorded->model_text;
     find_source(r);
     TG_TRY(tg_graph_parse(p->arena, p->diags, p->sources, "the program's graph", text, strlen(text), &step));
-    PassContext context = {.arena = p->arena, .diags = p->diags};
-    PassOptions options = tg_pass_options();
-    options.no_fold = options.no_fuse = true;
-    TG_TRY(tg_passes_run(&context, &options, "fuse", step, &kernel));
-    TG_TRY(tg_plan_build(p->arena, p->diags, kernel, text, LOOPS_CPU, &r->unfused));
-    TG_TRY(tg_llvm_open(p->arena, p->diags, module));
-    uint32_t count = r->unfused.kernels.count;
-    TgKernel **kernels = TG_ALLOC(p->arena, TgKernel *, count + 1);
-    LlvmRequest request = {.lowered = &r->unfused, .cpu = "", .optimize = 1};
-    TG_TRY((*module)->jit(p->arena, p->diags, &request, kernels, handle));
-    *program = (TgProgram){.abi = TG_ABI_VERSION, .kernel_count = count, .kernels = kernels};
-    return TG_OK;
+    return unfused_make(p, step, text, &r->unfused);
 }
 
 static const char *note_of(const Replay *r, const char *name) {
@@ -83,7 +71,7 @@ static const char *note_of(const Replay *r, const char *name) {
 }
 
 static Status restore(Replay *r) {
-    const TgPlan *plan = r->unfused.plan;
+    const TgPlan *plan = r->unfused.lowered.plan;
     for (uint32_t i = 0; i < plan->buffer_count; i++) {
         const PlanBuffer *buffer = &plan->buffers[i];
         if (buffer->class != PLAN_PARAM && buffer->class != PLAN_STATE && buffer->class != PLAN_OPTIMIZER)
@@ -106,7 +94,7 @@ static Status restore(Replay *r) {
 }
 
 static bool is_finite(const Replay *r, const PlanOperand *operand, int64_t lane) {
-    const PlanBuffer *buffer = &r->unfused.plan->buffers[operand->buffer];
+    const PlanBuffer *buffer = &r->unfused.lowered.plan->buffers[operand->buffer];
     if (tg_dtype(buffer->dtype)->kind != KIND_FLOAT)
         return true;
     int64_t at = operand->lane == TG_LANE_CURRENT ? lane : operand->lane;
@@ -118,43 +106,23 @@ static bool is_finite(const Replay *r, const PlanOperand *operand, int64_t lane)
     return true;
 }
 
-/* The operand that a step writes: its outputs follow its inputs; a dot's scratch comes last, and holds the result of one that is open. */
-static uint32_t first_output(const Replay *r, const PlanStep *step) {
-    const TgPlan *plan = r->unfused.plan;
-    if (step->kind == STEP_DOT)
-        return 2 + plan->dots[step->index].bias + plan->dots[step->index].open;
-    if (step->kind == STEP_ATTENTION)
-        return plan->attentions[step->index].backward ? 4 : 3;
-    if (step->kind == STEP_COPY)
-        return 1;
-    uint32_t inputs = 0;
-    const LoopKernel *kernel = r->unfused.kernels.at[step->index];
-    for (uint32_t i = 0; i < kernel->buffers.count; i++)
-        inputs += kernel->buffers.at[i].role == ROLE_IN;
-    return inputs;
-}
-
-static void run_func(Replay *r, const PlanFunc *func, int64_t lane) {
-    const TgPlan *plan = r->unfused.plan;
-    for (uint32_t i = 0; i < func->step_count; i++) {
-        PlanFunc one = *func;
-        one.step_first += i;
-        one.step_count = 1;
-        tg_exec_run(r->exec, &one, lane);
-        const PlanStep *step = &plan->steps[one.step_first];
-        for (uint32_t k = first_output(r, step); k < step->buffer_count; k++) {
-            const PlanOperand *operand = &plan->step_buffers[step->buffer_first + k];
-            bool scratch = plan->buffers[operand->buffer].class == PLAN_SCRATCH;
-            if (!scratch)
-                r->writer[operand->buffer] = 1 + one.step_first;
-            r->bad[one.step_first] |= !scratch && !is_finite(r, operand, lane);
-        }
+/* What a step has written. */
+static void look(void *context, uint32_t index, int64_t lane) {
+    Replay *r = context;
+    const TgPlan *plan = r->unfused.lowered.plan;
+    const PlanStep *step = &plan->steps[index];
+    for (uint32_t k = unfused_first_output(&r->unfused.lowered, step); k < step->buffer_count; k++) {
+        const PlanOperand *operand = &plan->step_buffers[step->buffer_first + k];
+        bool scratch = plan->buffers[operand->buffer].class == PLAN_SCRATCH;
+        if (!scratch)
+            r->writer[operand->buffer] = 1 + index;
+        r->bad[index] |= !scratch && !is_finite(r, operand, lane);
     }
 }
 
 static const PlanOperand *bad_input(const Replay *r, const PlanStep *step, int64_t lane) {
-    const PlanOperand *operands = r->unfused.plan->step_buffers + step->buffer_first;
-    for (uint32_t k = 0; k < first_output(r, step); k++) {
+    const PlanOperand *operands = r->unfused.lowered.plan->step_buffers + step->buffer_first;
+    for (uint32_t k = 0; k < unfused_first_output(&r->unfused.lowered, step); k++) {
         uint32_t writer = r->writer[operands[k].buffer];
         if (writer ? r->bad[writer - 1] : !is_finite(r, &operands[k], lane))
             return &operands[k];
@@ -168,7 +136,7 @@ static const char *kind_of(PlanBufferClass class) {
 
 /* From a bad sum back to where all that went in was finite. */
 static void blame(Replay *r, uint32_t index, int64_t lane) {
-    const TgPlan *plan = r->unfused.plan;
+    const TgPlan *plan = r->unfused.lowered.plan;
     for (;;) {
         const PlanStep *step = &plan->steps[index];
         const PlanOperand *input = bad_input(r, step, lane);
@@ -191,7 +159,7 @@ static void blame(Replay *r, uint32_t index, int64_t lane) {
 }
 
 static void fill_inputs(Replay *r, const PlanFunc *func, int64_t first, int64_t rows) {
-    const TgPlan *plan = r->unfused.plan;
+    const TgPlan *plan = r->unfused.lowered.plan;
     for (uint32_t i = 0; i < func->input_count; i++) {
         uint32_t index = plan->inputs[func->input_first + i];
         const PlanBuffer *buffer = &plan->buffers[index];
@@ -206,7 +174,7 @@ static void fill_inputs(Replay *r, const PlanFunc *func, int64_t first, int64_t 
 
 /* Every micro-batch of a function over rows; the lane of the first one that gave something bad, or -1. */
 static int64_t run_rows(Replay *r, const PlanFunc *func, int64_t records) {
-    const TgPlan *plan = r->unfused.plan;
+    const TgPlan *plan = r->unfused.lowered.plan;
     int64_t micros = (plan->batch + plan->micro - 1) / plan->micro;
     int64_t lanes = plan->lanes < micros ? plan->lanes : micros;
     for (int64_t m = 0; m < micros; m++) {
@@ -220,7 +188,7 @@ static int64_t run_rows(Replay *r, const PlanFunc *func, int64_t records) {
                 tg_exec_values(r->exec)[i] = m % (micros / lanes) == 0;
         fill_inputs(r, func, rows ? first : 0, rows);
         int64_t lane = m / (micros / lanes);
-        run_func(r, func, lane);
+        tg_exec_run(r->exec, func, lane);
         for (uint32_t i = 0; i < func->step_count; i++)
             if (r->bad[func->step_first + i])
                 return lane;
@@ -230,7 +198,7 @@ static int64_t run_rows(Replay *r, const PlanFunc *func, int64_t records) {
 
 /* The step that made the first bad sum: a field's before a gradient's, since gradients inherit. UINT32_MAX: none. */
 static uint32_t bad_sum(const Replay *r) {
-    const TgPlan *plan = r->unfused.plan;
+    const TgPlan *plan = r->unfused.lowered.plan;
     uint32_t found = UINT32_MAX;
     for (uint32_t i = 0; i < plan->buffer_count; i++) {
         uint32_t writer = r->writer[i];
@@ -244,7 +212,7 @@ static uint32_t bad_sum(const Replay *r) {
 }
 
 static bool search(Replay *r) {
-    const TgPlan *plan = r->unfused.plan;
+    const TgPlan *plan = r->unfused.lowered.plan;
     int64_t records = strtoll(note_of(r, "records"), NULL, 10), lane = -1;
     for (uint32_t i = 0; i < plan->func_count && lane < 0; i++)
         if (plan->funcs[i].kind == PLAN_PRE || plan->funcs[i].kind == PLAN_MICRO)
@@ -255,7 +223,7 @@ static bool search(Replay *r) {
         return true;
     }
     const PlanFunc *tail = tg_plan_func(plan, PLAN_TAIL, NULL);
-    run_func(r, tail, 0);
+    tg_exec_run(r->exec, tail, 0);
     for (uint32_t i = 0; i < tail->step_count; i++)
         if (r->bad[tail->step_first + i]) {
             blame(r, tail->step_first + i, 0);
@@ -266,14 +234,11 @@ static bool search(Replay *r) {
 
 static Status replay(Replay *r) {
     Pipeline *p = r->p;
-    TgProgram program;
-    const LlvmModule *module;
-    void *handle = NULL;
-    TG_TRY(compile(r, &program, &module, &handle));
-    const TgPlan *plan = r->unfused.plan;
+    TG_TRY(compile(r));
+    const TgPlan *plan = r->unfused.lowered.plan;
     ExecOptions options = {.host = p->arena->host, .threads = 1, .library_directory = tg_library_directory(p->arena)};
     const char *why;
-    Status status = tg_exec_open(&options, p->arena, &program, plan, &r->exec, &why);
+    Status status = tg_exec_open(&options, p->arena, &r->unfused.program, plan, &r->exec, &why);
     if (status != TG_OK) {
         tg_error(p->diags, (Loc){0}, "%s", why);
         return status;
@@ -281,9 +246,10 @@ static Status replay(Replay *r) {
     r->writer = TG_ALLOC(p->arena, uint32_t, plan->buffer_count);
     r->bad = TG_ALLOC(p->arena, bool, plan->step_count);
     status = restore(r);
+    tg_exec_watch(r->exec, look, r);
     bool found = status == TG_OK && search(r);
     tg_exec_close(r->exec);
-    module->jit_free(handle);
+    unfused_free(&r->unfused);
     if (status == TG_OK && !found) {
         tg_error(p->diags, (Loc){0}, "every value of this step is finite");
         return TG_MODEL;

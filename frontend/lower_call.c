@@ -198,10 +198,12 @@ Value lower_call_bound(Lower *l, const Closure *closure, Env *arguments, const A
         return lower_fail(l, at->loc, "calls are nested more than %d deep; does '%s' call itself without end?",
                           MAX_CALL_DEPTH, lower_callee_name(l, closure));
     Frame *frame = l->frame, own = {0};
+    uint32_t instance = l->instance;
     if (closure->self) {
         const char *path = closure->self->path;
         own.key = tg_hash(path, strlen(path), next_call(l, path));
         l->frame = &own;
+        l->instance = tg_instance(l->graph, path);
     }
     const Type *initial = l->initial;
     const char *setting = l->setting, *path = l->path;
@@ -217,6 +219,7 @@ Value lower_call_bound(Lower *l, const Closure *closure, Env *arguments, const A
               match_result(l, closure, arguments, &result);
     l->depth--;
     l->frame = frame;
+    l->instance = instance;
     l->initial = initial;
     l->setting = setting;
     l->path = path;

@@ -4,9 +4,11 @@
 #include <string.h>
 
 void lower_at(Lower *l, const Ast *at) {
-    LocsId locs = tg_locs_one(l->graph, at->loc);
-    if (lower_in_std(l, at->loc) && l->user_loc.line)
-        locs = tg_locs_union(l->graph, tg_locs_one(l->graph, l->user_loc), locs);
+    Loc place = at->loc, user = l->user_loc;
+    place.instance = user.instance = l->instance;
+    LocsId locs = tg_locs_one(l->graph, place);
+    if (lower_in_std(l, at->loc) && user.line)
+        locs = tg_locs_union(l->graph, tg_locs_one(l->graph, user), locs);
     lower_builder(l)->locs = locs;
 }
 

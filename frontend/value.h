@@ -183,6 +183,7 @@ typedef struct Lower {
     Vec(Initial) initials;
     FuncState *func; /* where nodes go */
     Frame *frame;
+    uint32_t instance;              /* whose function is evaluated: index into the graph's instances, 0: none */
     Loc user_loc;                   /* of the innermost expression of the user's files */
     const char *path;               /* where instances made now hang, or NULL */
     const char *setting;            /* path of the setting that is evaluated, or NULL */

@@ -41,6 +41,7 @@ Graph *tg_graph_new(Arena *arena, const Sources *sources, Level level) {
     *graph->strings = tg_map(arena);
     tg_push(arena, &graph->loc_items, (Loc){0});
     tg_push(arena, &graph->loc_next, 0);
+    tg_push(arena, &graph->instances, NULL);
     return graph;
 }
 
@@ -70,6 +71,7 @@ Graph *tg_graph_like(Arena *arena, const Graph *graph, Level level) {
     COPY_VEC(arena, &like->settings, &graph->settings);
     COPY_VEC(arena, &like->loc_items, &graph->loc_items);
     COPY_VEC(arena, &like->loc_next, &graph->loc_next);
+    COPY_VEC(arena, &like->instances, &graph->instances);
     return like;
 }
 
@@ -143,6 +145,15 @@ static bool same_loc(Loc a, Loc b) {
     return a.file == b.file && a.line == b.line && a.column == b.column && a.end_column == b.end_column;
 }
 
+uint32_t tg_instance(Graph *graph, const char *path) {
+    const char *name = tg_intern(graph, path);
+    for (uint32_t i = graph->instances.count - 1; i > 0; i--)
+        if (graph->instances.at[i] == name)
+            return i;
+    tg_push(graph->arena, &graph->instances, name);
+    return graph->instances.count - 1;
+}
+
 static LocsId put_loc(Graph *graph, Loc loc, LocsId next) {
     tg_push(graph->arena, &graph->loc_items, loc);
     tg_push(graph->arena, &graph->loc_next, next);
@@ -153,7 +164,8 @@ LocsId tg_locs_one(Graph *graph, Loc loc) {
     if (loc.line == 0)
         return 0;
     uint32_t last = graph->loc_items.count - 1;
-    if (last > 0 && same_loc(graph->loc_items.at[last], loc) && graph->loc_next.at[last] == 0)
+    Loc before = graph->loc_items.at[last];
+    if (last > 0 && same_loc(before, loc) && before.instance == loc.instance && graph->loc_next.at[last] == 0)
         return last;
     return put_loc(graph, loc, 0);
 }

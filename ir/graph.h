@@ -237,6 +237,7 @@ typedef struct Graph {
     Training training;
     Vec(Loc) loc_items;  /* sets of places as chains: a LocsId is the index of the first, loc_next of the others; 0 ends */
     Vec(uint32_t) loc_next;
+    Vec(const char *) instances; /* paths; at[0]: none. Texts of graphs do not have them */
     struct NameIndex *buffer_names, *scalar_names; /* by name, brought up to date when something is looked for */
     Map *strings; /* interned names: equal text is one pointer, also between a graph and those made like it */
 } Graph;
@@ -265,7 +266,9 @@ int32_t tg_scalar_find(const Graph *graph, const char *name);
 uint32_t tg_buffer_add(Graph *graph, Buffer buffer);
 uint32_t tg_scalar_add(Graph *graph, Scalar scalar); /* the existing one if the name is known */
 
-/* Sets of source places, kept through every pass. */
+uint32_t tg_instance(Graph *graph, const char *path); /* the index of an instance, for Loc.instance */
+
+/* Sets of source places, kept through every pass. Of one place that stands in several sets the first instance stays. */
 LocsId tg_locs_one(Graph *graph, Loc loc);
 LocsId tg_locs_union(Graph *graph, LocsId a, LocsId b); /* at most 8 places are kept */
 Loc tg_locs_first(const Graph *graph, LocsId locs);

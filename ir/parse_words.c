@@ -201,7 +201,7 @@ static bool parse_place(Parser *p, Loc *loc) {
         return ir_fail(p, "there is no file %llu", (unsigned long long)file);
     if (line == 0 || line > UINT32_MAX || column > UINT16_MAX || end_column > UINT16_MAX)
         return ir_fail(p, "this is no place in a file");
-    *loc = (Loc){p->files.at[file], (uint16_t)column, (uint16_t)end_column, (uint32_t)line};
+    *loc = (Loc){.file = p->files.at[file], .column = (uint16_t)column, .end_column = (uint16_t)end_column, .line = (uint32_t)line};
     return true;
 }
 

@@ -107,7 +107,12 @@ static uint32_t add_sum_buffer(Cut *c, NodeId id, DType dtype, const char *name)
                                           .loc = tg_locs_first(c->out, tg_node(c->from, id)->locs)});
 }
 
-/* Gives buffers to the sums that results of one kind read. A sum that is a gradient itself is named after it. */
+/* Where a gradient loses the loss scale: by convert(mul(sum, 1 / scale)). */
+static bool removes_scale(const Cut *c, const Node *node) {
+    return (node->op == OP_convert || node->op == OP_mul) && tg_node_type(c->in, c->from, tg_operand(c->from, node, 0))->scaled;
+}
+
+/* Gives buffers to the sums that results of one kind read. A sum that is a gradient, scaled or not, is named after it. */
 static void assign_buffers(Cut *c, bool for_fields) {
     const Func *from = c->from;
     int32_t *buffers = for_fields ? c->wide : c->own;
@@ -133,6 +138,8 @@ static void assign_buffers(Cut *c, bool for_fields) {
         }
         for (uint32_t i = 0; i < node->operand_count; i++)
             read[tg_operand(from, node, i)] = true;
+        if (names[id] && removes_scale(c, node))
+            names[tg_operand(from, node, 0)] = names[id];
     }
 }
 

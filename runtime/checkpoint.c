@@ -208,7 +208,7 @@ static bool same_value(const char *a, const char *b) {
 static Status check_settings(Session *session, const TensorFile *file) {
     Str list = tg_str(session->arena);
     for (uint32_t i = 0; i < session->settings.all.count; i++) {
-        const Setting *setting = &session->settings.all.at[i];
+        const PlanSetting *setting = &session->settings.all.at[i];
         const char *saved = noted(file, setting_prefix, setting->name);
         if (saved != NULL && !may_change(setting->name) && !same_value(saved, setting->value))
             tg_str_printf(&list, "%s'%s' is %s there and %s here", list.length > 0 ? ", " : "", setting->name, saved,

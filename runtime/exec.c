@@ -43,6 +43,8 @@ struct TgExec {
     ComputedScalar *computed;
     uint32_t computed_count;
     Profile *profile; /* NULL: none */
+    TgSeen *seen;     /* NULL: nobody is told */
+    void *seen_context;
     char why[TG_DEVICE_WHY];
 };
 
@@ -320,7 +322,18 @@ static void run_profiled(TgExec *exec, const PlanFunc *func, int64_t lane) {
     tg_profile_leave(exec->profile);
 }
 
+static void run_watched(TgExec *exec, const PlanFunc *func, int64_t lane) {
+    for (uint32_t i = func->step_first; i < func->step_first + func->step_count; i++) {
+        run_step(exec, &exec->steps[i], lane);
+        exec->seen(exec->seen_context, i, lane);
+    }
+}
+
 void tg_exec_run(TgExec *exec, const PlanFunc *func, int64_t lane) {
+    if (exec->seen != NULL) {
+        run_watched(exec, func, lane);
+        return;
+    }
     if (exec->profile != NULL) {
         run_profiled(exec, func, lane);
         return;
@@ -333,6 +346,11 @@ void tg_exec_run(TgExec *exec, const PlanFunc *func, int64_t lane) {
 void tg_exec_profile(TgExec *exec, Profile *profile) {
     exec->profile = profile;
     exec->device->ops->watch(exec->device, profile ? &profile->watch : NULL);
+}
+
+void tg_exec_watch(TgExec *exec, TgSeen *seen, void *context) {
+    exec->seen = seen;
+    exec->seen_context = context;
 }
 
 void tg_exec_run_dots(TgExec *exec, const PlanFunc *func) {

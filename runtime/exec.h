@@ -32,6 +32,9 @@ double *tg_exec_values(TgExec *exec); /* one per TgPlan.scalars, filled with the
 void tg_exec_run(TgExec *exec, const PlanFunc *func, int64_t lane);
 /* From now on the profile is told of all that runs; NULL: none is, and no clock is asked. */
 void tg_exec_profile(TgExec *exec, Profile *profile);
+/* From now on `seen` is called after each step of the plan, which has all its values in the arena; NULL: no more. */
+typedef void TgSeen(void *context, uint32_t step, int64_t lane);
+void tg_exec_watch(TgExec *exec, TgSeen *seen, void *context);
 /* Runs only its dots (the floor of `bench`). */
 void tg_exec_run_dots(TgExec *exec, const PlanFunc *func);
 /* Runs PLAN_SCALARS and copies its results to the COMPUTED values. */

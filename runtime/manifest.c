@@ -13,7 +13,7 @@ const char *tg_plan_hash(Session *session) {
 static json_t *settings_of(const Session *session) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < session->settings.all.count; i++) {
-        const Setting *setting = &session->settings.all.at[i];
+        const PlanSetting *setting = &session->settings.all.at[i];
         json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", setting->name, "value", setting->value,
                                               "origin", setting->origin));
     }

@@ -28,7 +28,7 @@ static Status limit(Settings *settings, const char *name, const char *value, int
     return TG_OK;
 }
 
-static Setting *find(Settings *settings, const char *name) {
+static PlanSetting *find(Settings *settings, const char *name) {
     for (uint32_t i = 0; i < settings->all.count; i++)
         if (strcmp(settings->all.at[i].name, name) == 0)
             return &settings->all.at[i];
@@ -37,7 +37,7 @@ static Setting *find(Settings *settings, const char *name) {
 
 /* Asking for one limit takes the other one's place, unless that was asked for too. */
 static void yield_to(Settings *settings, const char *other, int64_t *count, const char *name) {
-    Setting *setting = find(settings, other);
+    PlanSetting *setting = find(settings, other);
     if (strncmp(setting->origin, "--", 2) == 0)
         return;
     *count = 0;
@@ -86,11 +86,11 @@ static const Special specials[] = {
 enum { SPECIAL_COUNT = sizeof specials / sizeof *specials };
 
 static void add_if_new(Settings *settings, const char *name, const char *value) {
-    Setting *setting = find(settings, name);
+    PlanSetting *setting = find(settings, name);
     if (setting != NULL)
         setting->runtime = true;
     else
-        tg_push(settings->arena, &settings->all, (Setting){name, value, "default", true});
+        tg_push(settings->arena, &settings->all, (PlanSetting){name, value, "default", true});
 }
 
 void tg_settings_init(Settings *settings, Arena *arena, const TgPlan *plan) {
@@ -106,7 +106,7 @@ void tg_settings_init(Settings *settings, Arena *arena, const TgPlan *plan) {
         settings->epochs = 1;
     for (uint32_t i = 0; i < plan->setting_count; i++) {
         const PlanSetting *from = &plan->settings[i];
-        tg_push(arena, &settings->all, (Setting){from->name, from->value, from->origin, from->runtime});
+        tg_push(arena, &settings->all, (PlanSetting){from->name, from->value, from->origin, from->runtime});
     }
     char text[TG_NUMBER_TEXT];
     for (uint32_t i = 0; i < plan->scalar_count; i++) {
@@ -136,7 +136,7 @@ static Status assign_scalar(Settings *settings, const char *name, const char *va
     return TG_OK;
 }
 
-static Status refuse(Settings *settings, const char *name, const char *value, const Setting *setting,
+static Status refuse(Settings *settings, const char *name, const char *value, const PlanSetting *setting,
                      const char **why) {
     const char **names = TG_ALLOC(settings->arena, const char *, settings->all.count);
     uint32_t count = 0;
@@ -163,7 +163,7 @@ static Status refuse(Settings *settings, const char *name, const char *value, co
 }
 
 Status tg_settings_set(Settings *settings, const char *name, const char *value, const char *origin, const char **why) {
-    Setting *setting = find(settings, name);
+    PlanSetting *setting = find(settings, name);
     if (setting == NULL || !setting->runtime)
         return refuse(settings, name, value, setting, why);
     Assign *assign = assign_scalar;

@@ -5,15 +5,10 @@
 #include "ir/base/vec.h"
 #include "ir/plan/plan.h"
 
-typedef struct Setting {
-    const char *name, *value, *origin; /* origin: as the plan says, or the option that set it */
-    bool runtime;
-} Setting;
-
 typedef struct Settings {
     Arena *arena;
     const TgPlan *plan;
-    Vec(Setting) all;
+    Vec(PlanSetting) all; /* origin: as the plan says, or the option that set it */
     double *scalars;       /* one per TgPlan.scalars: what those of class SETTING are */
     int64_t epochs, steps; /* 0: no limit; at least one of them is not 0 */
     int64_t validate_every; /* steps; 0: as the length of training says */

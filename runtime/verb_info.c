@@ -37,7 +37,7 @@ static json_t *json_parameters(const TgPlan *plan) {
 static json_t *json_settings(const Settings *settings) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < settings->all.count; i++) {
-        const Setting *setting = &settings->all.at[i];
+        const PlanSetting *setting = &settings->all.at[i];
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "name", setting->name, "value", setting->value,
                                               "origin", setting->origin, "runtime", setting->runtime));
     }
@@ -115,7 +115,7 @@ static void print_rest(Session *session) {
     const TgPlan *plan = session->plan;
     fprintf(out, "\nsettings\n");
     for (uint32_t i = 0; i < session->settings.all.count; i++) {
-        const Setting *setting = &session->settings.all.at[i];
+        const PlanSetting *setting = &session->settings.all.at[i];
         fprintf(out, "  %-32s %-20s %s%s\n", setting->name, setting->value, setting->origin,
                 setting->runtime ? "" : "  (recompiles)");
     }

@@ -17,6 +17,7 @@ typedef struct Loc {
     uint16_t file;              /* index into Sources */
     uint16_t column, end_column; /* end_column is one past the end, on `line`; equal to `column`: a point */
     uint32_t line;
+    uint32_t instance;          /* whose function ran there: index into Graph.instances, 0: none. No part of the place */
 } Loc;
 
 typedef struct Source {

@@ -37,9 +37,9 @@ static bool is_const(Fixture *f, NodeId id, double value) {
 static void test_sharing(void) {
     Fixture f;
     begin(&f, true);
-    f.b.locs = tg_locs_one(f.w.graph, (Loc){0, 1, 2, 1});
+    f.b.locs = tg_locs_one(f.w.graph, (Loc){.column = 1, .end_column = 2, .line = 1});
     NodeId sum = tg_binary(&f.b, OP_add, f.x, f.y);
-    f.b.locs = tg_locs_one(f.w.graph, (Loc){0, 3, 4, 2});
+    f.b.locs = tg_locs_one(f.w.graph, (Loc){.column = 3, .end_column = 4, .line = 2});
     CU_ASSERT_EQUAL(tg_binary(&f.b, OP_add, f.x, f.y), sum);
     CU_ASSERT_NOT_EQUAL(tg_binary(&f.b, OP_add, f.y, f.x), sum);
     CU_ASSERT_NOT_EQUAL(tg_binary(&f.b, OP_sub, f.x, f.y), sum);

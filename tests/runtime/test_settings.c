@@ -28,7 +28,7 @@ static TgPlan plan_of(PlanSetting settings[3], PlanScalar scalars[2]) {
                     .source_path = "digits.tg"};
 }
 
-static const Setting *named(const Settings *settings, const char *name) {
+static const PlanSetting *named(const Settings *settings, const char *name) {
     for (uint32_t i = 0; i < settings->all.count; i++)
         if (strcmp(settings->all.at[i].name, name) == 0)
             return &settings->all.at[i];
