@@ -118,7 +118,7 @@ static void add_instance(Arena *arena, Range *range, const char *path) {
 
 static void add_instance_at(Measure *m, Range *range, Loc loc) {
     if (loc.instance)
-        add_instance(m->ranges->p->arena, range, m->unfused.kernel->instances.at[loc.instance]);
+        add_instance(m->ranges->p->arena, range, m->unfused.kernel->instances.at[loc.instance].path);
 }
 
 static Range *add_range(Measure *m, RangeKind kind, const char *name, LocsId locs, const Type *type) {

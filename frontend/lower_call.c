@@ -203,7 +203,7 @@ Value lower_call_bound(Lower *l, const Closure *closure, Env *arguments, const A
         const char *path = closure->self->path;
         own.key = tg_hash(path, strlen(path), next_call(l, path));
         l->frame = &own;
-        l->instance = tg_instance(l->graph, path);
+        instance = lower_enter_instance(l, closure->self);
     }
     const Type *initial = l->initial;
     const char *setting = l->setting, *path = l->path;

@@ -18,7 +18,7 @@ void lower_rule_precision(Lower *l, Instance *instance) {
         if (fnmatch(as_file_path(l, rule->pattern), as_file_path(l, instance->path), FNM_PATHNAME) != 0)
             continue;
         instance->precision = rule->in_f32 ? PRECISION_F32 : PRECISION_LOW;
-        instance->is_ruled = true;
+        instance->rule = rule;
         l->rule_used[i] = true;
     }
 }
@@ -26,7 +26,7 @@ void lower_rule_precision(Lower *l, Instance *instance) {
 void lower_mark_f32(Value value) {
     for (uint32_t i = 0; value.kind == VAL_LIST && i < value.list->count; i++)
         lower_mark_f32(value.list->at[i]);
-    if (value.kind == VAL_INSTANCE && !value.instance->is_ruled)
+    if (value.kind == VAL_INSTANCE && value.instance->rule == NULL)
         value.instance->precision = PRECISION_F32;
 }
 
@@ -42,6 +42,25 @@ Precision lower_enter_precision(Lower *l, const Instance *self) {
     Precision outer = b->precision;
     if (self && self->precision != PRECISION_BY_CLASS)
         b->precision = self->precision;
+    return outer;
+}
+
+/* Of an instance in f32. */
+static const char *said_of(Lower *l, const Instance *self) {
+    const PrecisionRule *rule = self->rule;
+    if (rule == NULL)
+        return "precision(f32)";
+    return tg_arena_printf(l->graph->arena, "'%s: f32' in %s:%u", rule->pattern, l->sources->files.at[rule->loc.file].path, rule->loc.line);
+}
+
+uint32_t lower_enter_instance(Lower *l, const Instance *self) {
+    uint32_t outer = l->instance;
+    l->instance = tg_instance(l->graph, self->path);
+    InstanceInfo *infos = l->graph->instances.at;
+    if (self->precision == PRECISION_BY_CLASS)
+        infos[l->instance].said = infos[outer].said;
+    else
+        infos[l->instance].said = self->precision == PRECISION_F32 ? said_of(l, self) : NULL;
     return outer;
 }
 

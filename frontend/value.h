@@ -77,7 +77,7 @@ struct Instance {
     Env *arguments, *members;
     const char *path;
     Precision precision; /* of what its functions compute; BY_CLASS: as around it */
-    bool is_ruled;       /* by --autocast, which goes before marks */
+    const PrecisionRule *rule; /* of --autocast, which goes before marks; NULL: none */
 };
 
 typedef struct DataValue {
@@ -402,6 +402,8 @@ void lower_mark_f32(Value value);
 void lower_mark_value(Lower *l, const Ast *at, Value x);
 /* Around a call: `self` is the instance whose function it is, or NULL. */
 Precision lower_enter_precision(Lower *l, const Instance *self);
+/* Nodes are made by its functions from here on; gives whose they were. */
+uint32_t lower_enter_instance(Lower *l, const Instance *self);
 void lower_leave_precision(Lower *l, Precision outer);
 /* Reports rules of --autocast that named no instance; true: there are none. */
 bool lower_check_rules(Lower *l);

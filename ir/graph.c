@@ -41,7 +41,7 @@ Graph *tg_graph_new(Arena *arena, const Sources *sources, Level level) {
     *graph->strings = tg_map(arena);
     tg_push(arena, &graph->loc_items, (Loc){0});
     tg_push(arena, &graph->loc_next, 0);
-    tg_push(arena, &graph->instances, NULL);
+    tg_push(arena, &graph->instances, (InstanceInfo){0});
     return graph;
 }
 
@@ -148,9 +148,9 @@ static bool same_loc(Loc a, Loc b) {
 uint32_t tg_instance(Graph *graph, const char *path) {
     const char *name = tg_intern(graph, path);
     for (uint32_t i = graph->instances.count - 1; i > 0; i--)
-        if (graph->instances.at[i] == name)
+        if (graph->instances.at[i].path == name)
             return i;
-    tg_push(graph->arena, &graph->instances, name);
+    tg_push(graph->arena, &graph->instances, (InstanceInfo){.path = name});
     return graph->instances.count - 1;
 }
 

@@ -222,6 +222,12 @@ typedef struct Training {
     double loss_scale;       /* of f16: fixed, 1 for none; 0: it follows overflows */
 } Training;
 
+/* An instance whose functions made nodes. `said`: the user's words that keep it in f32, of itself or of what it is in; NULL: it is
+   not kept so. */
+typedef struct InstanceInfo {
+    const char *path, *said;
+} InstanceInfo;
+
 typedef enum Level { LEVEL_MODEL, LEVEL_STEP, LEVEL_KERNEL } Level;
 
 typedef struct Graph {
@@ -237,7 +243,7 @@ typedef struct Graph {
     Training training;
     Vec(Loc) loc_items;  /* sets of places as chains: a LocsId is the index of the first, loc_next of the others; 0 ends */
     Vec(uint32_t) loc_next;
-    Vec(const char *) instances; /* paths; at[0]: none. Texts of graphs do not have them */
+    Vec(InstanceInfo) instances; /* at[0]: none. Texts of graphs do not have them */
     struct NameIndex *buffer_names, *scalar_names; /* by name, brought up to date when something is looked for */
     Map *strings; /* interned names: equal text is one pointer, also between a graph and those made like it */
 } Graph;
