@@ -199,6 +199,11 @@ static NodeId with_penalty(const Attention *a, NodeId x) {
         return x;
     Type type = type_of(a, x);
     NodeId extra = as(a, penalty(a), type.dtype);
+    if (type.scaled) { /* 0 and NaN are what they are with any scale */
+        Type scaled = type_of(a, extra);
+        scaled.scaled = true;
+        extra = tg_build(a->b, OP_convert, NULL, &extra, 1, tg_type(&a->graph->types, &scaled));
+    }
     extra = tg_broadcast(a->b, extra, axes_run(a->arena, 0, type.rank - 1).at, type.rank - 1u, tg_node(a->b->func, x)->type);
     return tg_binary(a->b, OP_add, x, extra);
 }

@@ -125,11 +125,14 @@ static bool gains(const Autocast *a, NodeId id) {
     return false;
 }
 
+/* A dot that adds to a sum so far, which has its result's type: that is f32. No source says it. */
+static bool adds_to_sum(const Autocast *a, NodeId id) { return old(a, id)->op == OP_dot && tg_dot_adds(a->in, a->from, old(a, id)); }
+
 static bool computes_low(const Autocast *a, NodeId id) {
     const Node *node = old(a, id);
     CastClass class = class_of(node);
     bool fits = class == CAST_low || (class == CAST_take && is_stored(a, reads(a, id, 0)));
-    return fits && is_f32(a, id) && is_f32(a, reads(a, id, 0)) && gains(a, id) && tg_rewrite(a->context, tg_op((Op)node->op)->name, node->locs);
+    return fits && is_f32(a, id) && is_f32(a, reads(a, id, 0)) && !adds_to_sum(a, id) && gains(a, id) && tg_rewrite(a->context, tg_op((Op)node->op)->name, node->locs);
 }
 
 static void find_kinds(Autocast *a) {
@@ -184,10 +187,8 @@ static void say_cast(const Autocast *a, DType to, NodeId value, NodeId reader, c
 
 static const char *why_wide(const Autocast *a, NodeId reader) {
     const Node *node = old(a, reader);
-    if (node->precision == PRECISION_F32) {
-        const char *said = a->in->instances.at[tg_locs_first(a->in, node->locs).instance].said;
-        return tg_arena_printf(a->context->arena, "%s keeps its reader in f32", said ? said : "f32(x)");
-    }
+    if (node->precision == PRECISION_F32)
+        return "f32(x), precision(f32) or --autocast keeps its reader in f32";
     return tg_op((Op)node->op)->cast == CAST_f32 ? "its reader computes in f32" : "element-wise ops compute in f32";
 }
 

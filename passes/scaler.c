@@ -1,9 +1,6 @@
 #include "passes/scaler.h"
 
-static const char scale_name[] = "optimizer.loss_scale", good_name[] = "optimizer.good_steps", skipped_name[] = "optimizer.skipped_steps";
-
-/* A model whose gradients are all 0 never overflows; its scale must stay finite. */
-static const double most_scale = 1099511627776.0; /* 2^40 */
+static const char scale_name[] = TG_SCALE_STATE, good_name[] = TG_GOOD_STATE, skipped_name[] = TG_SKIPPED_STATE;
 
 static bool scales(const Training *training) { return training->precision == DT_F16 && training->loss_scale != 1; }
 static bool follows(const Training *training) { return scales(training) && training->loss_scale == 0; }
@@ -63,7 +60,7 @@ void tg_scaler_update(Builder *b, NodeId finite) {
     NodeId zero = number(b, 0), one = number(b, 1);
     NodeId scale = plain(b, load(b, scale_name)), good = tg_binary(b, OP_add, load(b, good_name), one);
     NodeId grows = tg_binary(b, OP_ge, good, number(b, TG_GOOD_STEPS));
-    NodeId doubled = tg_binary(b, OP_minimum, tg_binary(b, OP_mul, scale, number(b, 2)), number(b, most_scale));
+    NodeId doubled = tg_binary(b, OP_minimum, tg_binary(b, OP_mul, scale, number(b, 2)), number(b, TG_MOST_SCALE));
     NodeId halved = tg_binary(b, OP_maximum, tg_binary(b, OP_mul, scale, number(b, 0.5)), one);
     NodeId next = tg_select(b, finite, tg_select(b, grows, doubled, scale), halved);
     NodeId skipped = tg_binary(b, OP_add, load(b, skipped_name), tg_select(b, finite, zero, one));

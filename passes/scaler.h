@@ -7,6 +7,12 @@
 #include "ir/build.h"
 
 enum { TG_GOOD_STEPS = 2000, TG_FIRST_SCALE = 1 << 16 };
+/* A model whose gradients are all 0 never overflows; its scale must stay finite: 2^40. */
+#define TG_MOST_SCALE 1099511627776.0
+/* The states: the scale, the steps since it has changed, the steps left out. */
+#define TG_SCALE_STATE "optimizer.loss_scale"
+#define TG_GOOD_STATE "optimizer.good_steps"
+#define TG_SKIPPED_STATE "optimizer.skipped_steps"
 /* Results of the tail: the step was not finite, but the next has a smaller scale; the scale of this step; all steps left out. */
 #define TG_OVERFLOWED "overflowed"
 #define TG_LOSS_SCALE "loss_scale"

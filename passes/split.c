@@ -50,10 +50,24 @@ NodeId tg_split_sum(Builder *b, const Graph *graph, const Func *from, NodeId id,
     return tg_build_like(b, graph, from, id, operands);
 }
 
+static bool is_over_rows(const Graph *graph, const Func *func, const Node *node) {
+    return node->op == OP_dot && tg_type_batch_axis(tg_type_of(&graph->types, node->type)) < 0 &&
+           tg_type_batch_axis(tg_node_type(graph, func, tg_operand(func, node, 0))) >= 0;
+}
+
+/* What a dot over rows adds to may be a sum over them too, which then is one with it. */
+static bool is_one_sum(const Graph *graph, const Func *func, const Node *node) {
+    while (node->operand_count == 3 && tg_dot_adds(graph, func, node)) {
+        node = tg_node(func, tg_operand(func, node, 2));
+        if (!is_over_rows(graph, func, node))
+            return false;
+    }
+    return node->operand_count < 3;
+}
+
 static bool is_biased_sum(const Graph *graph, const Func *func, NodeId id) {
     const Node *node = tg_node(func, id);
-    return node->op == OP_dot && node->operand_count == 3 && !tg_dot_adds(graph, func, node) && tg_type_batch_axis(tg_node_type(graph, func, id)) < 0 &&
-           tg_type_batch_axis(tg_node_type(graph, func, tg_operand(func, node, 0))) >= 0;
+    return is_over_rows(graph, func, node) && !is_one_sum(graph, func, node);
 }
 
 static bool has_biased_sum(const Graph *graph, const Func *func) {

@@ -1,5 +1,7 @@
 #include "passes/step.h"
 
+#include "passes/scaler.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -141,6 +143,22 @@ static Tensor *result_named(const Func *func, Tensor *results, const char *name)
     return NULL;
 }
 
+/* As the pass optimizer does it. */
+static void move_scale(EvalState *state, const Graph *graph, bool finite) {
+    int32_t at = tg_buffer_find(graph, TG_SCALE_STATE);
+    if (at < 0)
+        return;
+    double *scale = state->buffers[at].at, *good = state->buffers[tg_buffer_find(graph, TG_GOOD_STATE)].at;
+    state->buffers[tg_buffer_find(graph, TG_SKIPPED_STATE)].at[0] += !finite;
+    *good = finite ? *good + 1 : 0;
+    if (!finite)
+        *scale = fmax(*scale / 2, 1);
+    if (*good < TG_GOOD_STEPS)
+        return;
+    *good = 0;
+    *scale = fmin(*scale * 2, TG_MOST_SCALE);
+}
+
 static Status run_model(EvalState *state, Diags *diags, const Graph *graph, const StepRecords *records,
                         StepFields *fields) {
     const Func *objective = tg_func_find(graph, FUNC_OBJECTIVE, NULL), *update = tg_func_find(graph, FUNC_UPDATE, NULL);
@@ -163,6 +181,8 @@ static Status run_model(EvalState *state, Diags *diags, const Graph *graph, cons
         store_results(state, graph, objective, forward);
     if (open || gated)
         store_results(state, graph, update, updated);
+    if (!gated)
+        move_scale(state, graph, fields->finite);
     return TG_OK;
 }
 

@@ -206,17 +206,6 @@ static Status compare_fields(const Comparison *c, const StepFields *a, const Ste
                    &(Tensor){.count = 1, .at = &finite[1]});
 }
 
-/* A step stores it: before the pass optimizer nothing moves the scale of the loss. */
-static bool is_stored(const Graph *graph, uint32_t buffer) {
-    for (uint32_t f = 0; f < graph->funcs.count; f++) {
-        const Func *func = graph->funcs.at[f];
-        for (uint32_t i = 0; func->kind != FUNC_INIT && i < func->results.count; i++)
-            if (func->results.at[i].kind == RESULT_STORE && func->results.at[i].buffer == buffer)
-                return true;
-    }
-    return false;
-}
-
 static Status compare_steps(const Comparison *c) {
     if (!tg_step_is_whole(c->before) || !tg_step_is_whole(c->after))
         return TG_OK;
@@ -233,7 +222,7 @@ static Status compare_steps(const Comparison *c) {
     for (uint32_t i = 0; i < c->before->buffers.count; i++) {
         const Buffer *buffer = &c->before->buffers.at[i];
         int32_t other = tg_buffer_find(c->after, buffer->name);
-        if (buffer->class != BUFFER_SUM && other >= 0 && is_stored(c->before, i))
+        if (buffer->class != BUFFER_SUM && other >= 0)
             TG_TRY(compare(c, buffer->name, "what two steps leave", 0, &a->state.buffers[i], &b->state.buffers[other]));
     }
     return compare_fields(c, &a->fields[STEPS], &b->fields[STEPS], times[STEPS]);

@@ -1,5 +1,6 @@
 #include "passes/validate.h"
 
+#include "passes/scaler.h"
 #include "passes/vjp.h"
 
 #include <math.h>
@@ -100,6 +101,24 @@ static bool rounds(const Graph *graph, const Func *func) {
     return false;
 }
 
+/* Buffers that the pass has added: the scale of the loss, on which gradients do not depend. */
+static Tensor *with_added(const Differences *d, const Graph *after) {
+    Arena *arena = d->state.arena;
+    Tensor *buffers = TG_ALLOC(arena, Tensor, after->buffers.count + 1);
+    for (uint32_t i = 0; i < after->buffers.count; i++) {
+        TypeId type = after->buffers.at[i].type;
+        int64_t count = tg_type_count(tg_type_of(&after->types, type), d->state.rows);
+        if (i < d->graph->buffers.count) {
+            buffers[i] = d->state.buffers[i];
+            continue;
+        }
+        buffers[i] = (Tensor){type, count, TG_ALLOC(arena, double, count + 1)};
+        for (int64_t k = 0; k < count; k++)
+            buffers[i].at[k] = TG_FIRST_SCALE;
+    }
+    return buffers;
+}
+
 Status tg_validate_gradients(PassContext *context, const PassInfo *pass, const Graph *before, const Graph *after,
                              const EvalState *point, uint32_t *checked) {
     const Func *func = tg_func_find(before, FUNC_OBJECTIVE, NULL), *joint = tg_func_find(after, FUNC_OBJECTIVE, NULL);
@@ -116,7 +135,9 @@ Status tg_validate_gradients(PassContext *context, const PassInfo *pass, const G
            *results = TG_ALLOC(scratch, Tensor, joint->results.count);
     TG_TRY(forward(&d, 0, NULL, held));
     d.held = held;
-    TG_TRY(tg_eval_func(&d.state, after, joint, context->diags, results));
+    EvalState state = d.state;
+    state.buffers = with_added(&d, after);
+    TG_TRY(tg_eval_func(&state, after, joint, context->diags, results));
     for (d.seed = 41; d.seed < 41 + DIRECTIONS; d.seed++) {
         LocsId locs;
         double slope, doubt, given = given_slope(&d, joint, results, &locs);

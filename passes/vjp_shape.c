@@ -105,7 +105,9 @@ void vjp_slice(Vjp *v) {
     int64_t low[TG_MAX_RANK], high[TG_MAX_RANK], interior[TG_MAX_RANK];
     for (int i = 0; i < to.rank; i++) {
         if (to.dims[i].size == 0) {
-            v->grad[0] = tg_const(v->b, type_like(v, v->operand[0]), 0.0);
+            from.dtype = to.dtype;
+            from.scaled = grad_type(v, v->cotangent).scaled;
+            v->grad[0] = tg_const(v->b, tg_type(&v->b->graph->types, &from), 0.0);
             return;
         }
         int64_t start = attr->list[0].at[i], stride = attr->list[2].at[i];
