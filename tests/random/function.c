@@ -69,13 +69,13 @@ static void check_orders(Suite *s, const Trial *t, const Tensor *wanted) {
     }
 }
 
-/* The same functions one level up, where simplify works. */
-static Graph *at_model_level(Suite *s, const Graph *graph) {
-    Graph *model = tg_graph_like(&s->arena, graph, LEVEL_MODEL);
+/* The same function at another level: simplify works at graph@model. */
+static Graph *at_level(Suite *s, const Graph *graph, Level level) {
+    Graph *copy = tg_graph_like(&s->arena, graph, level);
     const Func *from = func_of(graph);
-    Builder b = tg_builder(model, tg_func_new(model, from->kind, from->name), false);
+    Builder b = tg_builder(copy, tg_func_new(copy, from->kind, from->name), false);
     tg_copy_func(&s->arena, &b, graph, from);
-    return model;
+    return copy;
 }
 
 /* The same function, every value a result "nID". */
@@ -113,7 +113,7 @@ static bool without_attention(Suite *s, Trial *t) {
         double exact = 0;
         for (uint32_t k = 0; k < node->operand_count; k++)
             operands[k] = wanted[own + tg_operand(func, node, k) - 1];
-        int64_t wrong = tg_first_wrong(&state, spread, func, id, operands, &got[i], &exact);
+        int64_t wrong = tg_first_wrong(&state, spread, func, id, operands, &got[i], DT_F32, &exact);
         if (wrong >= 0) {
             trial_complain(s, t, "pass attention: element %lld is %.9g, not %.9g", (long long)wrong, got[i].at[wrong], exact);
             return false;
@@ -141,7 +141,20 @@ static void check_each(Suite *s, const Trial *t, const Graph *in, const Tensor *
     }
 }
 
+/* What mixed precision makes of it. It casts functions of a model, and this is one of a step. */
+static bool cast_function(Suite *s, Trial *t) {
+    Graph *cast = at_level(s, t->base, LEVEL_MODEL);
+    cast->funcs.at[0]->kind = FUNC_EXPORT;
+    if (!trial_cast(s, t, cast, &cast))
+        return false;
+    cast->funcs.at[0]->kind = FUNC_MICRO;
+    t->base = at_level(s, cast, LEVEL_STEP);
+    return true;
+}
+
 bool trial_check_function(Suite *s, Trial *t) {
+    if (tg_is_mixed(&t->base->training) && !cast_function(s, t))
+        return false;
     if (tg_graph_verify(t->base, &s->diags) != TG_OK) {
         trial_complain(s, t, "the graph breaks a rule");
         return false;
@@ -150,7 +163,7 @@ bool trial_check_function(Suite *s, Trial *t) {
     Tensor *wanted = evaluate(s, t, t->base, t->r.rows, KIND_PLAIN);
     if (wanted == NULL)
         return false;
-    check_each(s, t, at_model_level(s, t->base), wanted);
+    check_each(s, t, at_level(s, t->base, LEVEL_MODEL), wanted);
     if (has_attention(func_of(t->base))) {
         if (!without_attention(s, t))
             return false;
@@ -236,7 +249,7 @@ static void check_nodes(Suite *s, const Trial *t, const Tensor *results, int64_t
         double wanted = 0;
         for (uint32_t i = 0; i < node->operand_count; i++)
             operands[i] = values[tg_operand(func, node, i)];
-        int64_t wrong = tg_first_wrong(&state, t->spread, func, id, operands, &values[id], &wanted);
+        int64_t wrong = tg_first_wrong(&state, t->spread, func, id, operands, &values[id], DT_F32, &wanted);
         if (wrong >= 0) {
             Str text = tg_str(&s->arena);
             tg_node_print(&text, t->spread, func, id);

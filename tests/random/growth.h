@@ -18,6 +18,7 @@ struct Growth {
     Vec(Tensor) values; /* per node */
     int64_t sizes[GROWN_SIZES];
     DType dtype;                                                /* of most values */
+    int64_t most;                                               /* elements of a value */
     bool attention;                                             /* there is one */
     Op last;                                                    /* shall be there, whatever chance says; 0: none */
     NodeId (*leaf)(Growth *w, const Type *type, Values values); /* NULL: args, loads, constants as they come */
@@ -29,6 +30,10 @@ void grow_start(Growth *w, Arena *arena, uint64_t seed, RandomGraph *result);
 /* Some operations; result->rows is set. */
 void grow_operations(Growth *w);
 bool grow_chance(Growth *w, int64_t percent);
+/* Before operations grow: the graph is in mixed precision, in f32 for most of its values. */
+void grow_mixed(Growth *w);
+/* Afterwards: some values get marks, as f32(x) sets them. */
+void grow_marks(Growth *w);
 
 /* Evaluates the nodes that are new; false: one of them is not wanted. */
 bool grow_evaluate(Growth *w);

@@ -423,9 +423,13 @@ void tg_random_model(Arena *arena, uint64_t seed, RandomGraph *result) {
     m->w.g.flavour = grow_chance(&m->w, 85) ? FLAVOUR_BATCH : m->w.g.flavour;
     m->smooth = !result->wild && grow_chance(&m->w, 50);
     m->w.dtype = m->smooth || grow_chance(&m->w, 80) ? DT_F32 : m->w.dtype;
+    if (grow_chance(&m->w, 40))
+        grow_mixed(&m->w);
     if (!result->wild && grow_chance(&m->w, 40)) { /* the one operation whose gradients are operations of their own */
         m->w.attention = true;
         m->w.last = OP_attention;
+    } else if (tg_is_mixed(&graph_of(m)->training)) {
+        m->w.last = OP_dot;
     }
     choose_batch(m);
     add_scalars(m);
@@ -435,6 +439,7 @@ void tg_random_model(Arena *arena, uint64_t seed, RandomGraph *result) {
     add_states(m);
     if (grow_chance(&m->w, 25))
         add_empty(m);
+    grow_marks(&m->w);
     add_evaluation(m);
     add_export(m);
     add_updates(m);

@@ -40,7 +40,7 @@ static FloatInfo info_of(DType dtype) {
 
 bool tg_same_value(double a, double b) { return a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b); }
 
-/* Overflow near the edge of the type is a matter of rounding. */
+/* Overflow near the edge of the type is a matter of rounding; beyond it a value may be infinite. */
 static bool within(double got, double wanted, double tolerance, double most) {
     if (isnan(got) || isnan(wanted))
         return isnan(got) && isnan(wanted);
@@ -51,8 +51,8 @@ static bool within(double got, double wanted, double tolerance, double most) {
     return fabs(got - wanted) <= tolerance;
 }
 
-/* The sums over the operands' magnitudes; of attention over the values'. */
-static Tensor magnitudes(EvalState *state, const Graph *graph, const Func *func, NodeId id, const Tensor *operands) {
+/* The sums over the operands' magnitudes; of attention over the values'. Each is `least` more. */
+static Tensor magnitudes(EvalState *state, const Graph *graph, const Func *func, NodeId id, const Tensor *operands, double least) {
     Tensor positive[MOST_OPERANDS], sum = {0};
     const Node *node = tg_node(func, id);
     for (uint32_t i = 0; i < node->operand_count; i++) {
@@ -61,7 +61,7 @@ static Tensor magnitudes(EvalState *state, const Graph *graph, const Func *func,
             continue;
         positive[i].at = TG_ALLOC(state->arena, double, operands[i].count + 1);
         for (int64_t k = 0; k < operands[i].count; k++)
-            positive[i].at[k] = fabs(operands[i].at[k]);
+            positive[i].at[k] = fabs(operands[i].at[k]) + least;
     }
     EvalState real = *state;
     real.mode = EVAL_REAL;
@@ -100,28 +100,67 @@ static double tolerance_at(Rounding rule, double ulps, DType in, DType out, doub
     return each * magnitude + 2 * to.ulp * fabs(wanted) + 4 * to.least;
 }
 
+/* ---- what mixed precision rounds besides ---- */
+
+typedef struct Low {
+    FloatInfo info;
+    double least;   /* a rounding is an ulp of a magnitude and this; bf16 has no denormals */
+    double product; /* ulps of the sum of magnitudes: what operands that round do to a dot or an attention */
+    bool rounds;
+} Low;
+
+static bool overflows(const FloatInfo *info, const Tensor *operands, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        for (int64_t k = 0; k < operands[i].count; k++)
+            if (!(fabs(operands[i].at[k]) < 0.99 * info->most))
+                return true;
+    return false;
+}
+
+static Low low_of(const Graph *graph, const Func *func, const Node *node, const Tensor *operands, DType out, DType low) {
+    if ((low != DT_BF16 && low != DT_F16) || out != DT_F32)
+        return (Low){0};
+    Low result = {.info = info_of(low), .rounds = true};
+    result.least = low == DT_BF16 ? result.info.least / result.info.ulp : result.info.least;
+    if (node->op == OP_dot)
+        result.product = 2;
+    if (node->op == OP_attention) /* a score's error is relative in its weight */
+        result.product = score_ulps(graph, func, node, operands) / 2 - 12;
+    return result;
+}
+
+static double low_tolerance(const Low *low, double wanted, double magnitude) {
+    return low->info.ulp * (fabs(wanted) + low->least + low->product * magnitude);
+}
+
 int64_t tg_first_wrong(EvalState *state, const Graph *graph, const Func *func, NodeId id, const Tensor *operands,
-                       const Tensor *got, double *wanted) {
+                       const Tensor *got, DType narrow, double *wanted) {
     const Node *node = tg_node(func, id);
     Tensor exact, size = {0};
     DType out = tg_node_type(graph, func, id)->dtype, in = out;
     if (node->operand_count)
         in = tg_node_type(graph, func, tg_operand(func, node, 0))->dtype;
     Rounding rule = tg_is_float(out) ? (Rounding)rounding[node->op] : ROUND_same;
+    Low low = low_of(graph, func, node, operands, out, narrow);
     if (tg_eval_node(state, graph, func, id, operands, &exact) != TG_OK || exact.count != got->count)
         return 0;
+    if (low.product > 0 && overflows(&low.info, operands, node->operand_count))
+        return -1;
     bool sums = rule >= ROUND_sum;
     if (sums)
-        size = magnitudes(state, graph, func, id, operands);
+        size = magnitudes(state, graph, func, id, operands, low.product > 0 ? low.least : 0);
     double ulps = rule == ROUND_weights ? score_ulps(graph, func, node, operands) : sum_ulps(state, graph, func, node);
-    double most = info_of(out).most, sum_most = rule == ROUND_each ? most : in == DT_F64 ? DBL_MAX : FLT_MAX;
+    double most = low.rounds ? low.info.most : info_of(out).most, sum_most = rule == ROUND_each ? most : in == DT_F64 ? DBL_MAX : FLT_MAX;
     for (int64_t i = 0; i < exact.count; i++) {
         *wanted = exact.at[i];
-        double magnitude = sums ? size.at[i] : 0;
+        double magnitude = sums ? size.at[i] : 0, tolerance = 0;
+        if (rule != ROUND_same)
+            tolerance += tolerance_at(rule, ulps, in, out, *wanted, magnitude);
+        if (low.rounds)
+            tolerance += low_tolerance(&low, *wanted, magnitude);
         bool good = tg_same_value(got->at[i], *wanted);
-        if (!good && rule != ROUND_same) /* a sum whose parts overflow has no one value */
-            good = magnitude > sum_most / 4 ||
-                   within(got->at[i], *wanted, tolerance_at(rule, ulps, in, out, *wanted, magnitude), most);
+        if (!good && (rule != ROUND_same || low.rounds)) /* a sum whose parts overflow has no one value */
+            good = magnitude > sum_most / 4 || within(got->at[i], *wanted, tolerance, most);
         if (!good)
             return i;
     }

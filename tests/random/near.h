@@ -8,8 +8,9 @@
 bool tg_same_value(double a, double b);
 
 /* The first element of `got` that is too far from what node `id` gives for `operands`, or -1. `*wanted` is what it
- * gives there. */
+ * gives there. `low`: BF16 or F16, to which mixed precision may have rounded the operands of a dot or an attention, and any
+ * result in f32; another: it has not. */
 int64_t tg_first_wrong(EvalState *state, const Graph *graph, const Func *func, NodeId id, const Tensor *operands,
-                       const Tensor *got, double *wanted);
+                       const Tensor *got, DType low, double *wanted);
 
 #endif

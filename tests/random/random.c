@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_ELEMENTS = 3000, MOST_STEPS = 28 };
+enum { MOST_ELEMENTS = 3000, MOST_STEPS = 28, LONG = 65536 };
 
 static Graph *graph_of(const Growth *w) { return w->r->graph; }
 static const Type *type_of(const Growth *w, NodeId id) { return tg_node_type(w->r->graph, w->r->func, id); }
@@ -65,7 +65,7 @@ bool grow_evaluate(Growth *w) {
     for (NodeId id = w->values.count; id < func->nodes.count; id++) {
         const Node *node = tg_node(func, id);
         int64_t count = tg_type_count(type_of(w, id), w->r->rows);
-        if (count < 0 || count > MOST_ELEMENTS || type_of(w, id)->rank > 6)
+        if (count < 0 || count > w->most || type_of(w, id)->rank > 6)
             return false;
         Tensor operands[8], value;
         for (uint32_t i = 0; i < node->operand_count; i++)
@@ -310,7 +310,7 @@ static const GenHost host = {grown_size, grown_shape, grown_operand};
 static Op any_op(Growth *w) {
     for (;;) {
         Op op = (Op)gen_below(&w->g, OP_COUNT);
-        if (chance(w, 15))
+        if (chance(w, tg_is_mixed(&graph_of(w)->training) ? 30 : 15))
             op = OP_dot;
         else if (chance(w, 3))
             op = OP_attention;
@@ -409,6 +409,42 @@ static bool grow_steps(Growth *w) {
     return false;
 }
 
+static NodeId long_operand(Growth *w, int64_t axis, int64_t width, int64_t length) {
+    Type type = {.dtype = w->g.dtype, .rank = 2, .dims = {{width, false}, {width, false}}};
+    type.dims[axis].size = length;
+    return grow_arg(w, &type, VALUES_ANY);
+}
+
+/* A reduction of as many elements as the lanes and trees of sums are made for, and more. */
+static void make_long(Growth *w) {
+    static const Op reductions[] = {OP_reduce_sum, OP_reduce_sum, OP_reduce_max, OP_reduce_min};
+    Gen *g = &w->g;
+    g->dtype = tg_is_float(w->dtype) ? w->dtype : DT_F32;
+    int64_t length = LONG + gen_below(g, 3) * gen_below(g, 500), axis = gen_below(g, 2), other = gen_below(g, 2);
+    NodeId x = long_operand(w, axis, 1 + gen_below(g, 3), length);
+    if (chance(w, 40)) {
+        tg_reduce(&g->b, reductions[gen_below(g, 4)], x, &axis, 1, 1);
+        return;
+    }
+    NodeId operands[] = {x, long_operand(w, other, 1 + gen_below(g, 3), length)};
+    Type type = {.dtype = g->dtype, .rank = 2};
+    type.dims[0] = type_of(w, operands[0])->dims[1 - axis];
+    type.dims[1] = type_of(w, operands[1])->dims[1 - other];
+    Attr attr = {.list = {[2] = gen_ints(&axis, 1), [3] = gen_ints(&other, 1)}};
+    tg_build(&g->b, OP_dot, &attr, operands, 2, type_id(w, &type));
+}
+
+static void grow_long(Growth *w) {
+    GrowthMark mark = grow_mark(w);
+    if (w->r->func->args.count + 2 > RANDOM_ARGS)
+        return;
+    w->most = 4 * LONG;
+    make_long(w);
+    if (w->g.b.error != NULL || !grow_evaluate(w))
+        grow_back(w, mark);
+    w->most = MOST_ELEMENTS;
+}
+
 /* `x` and the buffer's old value, which is read element by element or all for each. */
 static NodeId with_old(Growth *w, uint32_t buffer, NodeId x) {
     Type type = *type_of(w, x);
@@ -466,7 +502,7 @@ void grow_start(Growth *w, Arena *arena, uint64_t seed, RandomGraph *result) {
     static const DType common[] = {DT_F32, DT_F32, DT_F32, DT_BF16, DT_F16, DT_F64};
     static const Flavour flavours[] = {FLAVOUR_BATCH, FLAVOUR_ODD,   FLAVOUR_BATCH,
                                        FLAVOUR_ONE,   FLAVOUR_BATCH, FLAVOUR_ZERO};
-    *w = (Growth){.g = {.arena = arena, .result = &w->ignored, .host = &host, .random = seed * 7919 + 1}, .r = result};
+    *w = (Growth){.g = {.arena = arena, .result = &w->ignored, .host = &host, .random = seed * 7919 + 1}, .r = result, .most = MOST_ELEMENTS};
     w->g.flavour = flavours[gen_below(&w->g, 6)];
     w->g.b = tg_builder(result->graph, result->func, false);
     w->dtype = common[gen_below(&w->g, 6)];
@@ -485,6 +521,22 @@ void grow_operations(Growth *w) {
             return;
 }
 
+void grow_mixed(Growth *w) {
+    static const Training kinds[] = {{.precision = DT_BF16}, {.precision = DT_BF16}, {.precision = DT_F16}, {.precision = DT_F16},
+                                     {.precision = DT_F16, .loss_scale = 1024}, {.precision = DT_F16, .loss_scale = 1}};
+    const Training *kind = &kinds[gen_below(&w->g, 6)];
+    graph_of(w)->training.precision = kind->precision;
+    graph_of(w)->training.loss_scale = kind->loss_scale;
+    w->dtype = DT_F32;
+}
+
+void grow_marks(Growth *w) {
+    Func *func = w->r->func;
+    for (NodeId id = 1; tg_is_mixed(&graph_of(w)->training) && id < func->nodes.count; id++)
+        if (chance(w, 6))
+            func->nodes.at[id].precision = chance(w, 80) ? PRECISION_F32 : PRECISION_LOW;
+}
+
 void tg_random_graph(Arena *arena, uint64_t seed, RandomGraph *result) {
     static const Sources no_sources;
     *result = (RandomGraph){.graph = tg_graph_new(arena, &no_sources, LEVEL_STEP), .rows = 1, .wild = seed % 4 == 3};
@@ -492,7 +544,12 @@ void tg_random_graph(Arena *arena, uint64_t seed, RandomGraph *result) {
     Growth *w = TG_ALLOC(arena, Growth, 1);
     grow_start(w, arena, seed, result);
     result->rows = w->g.flavour == FLAVOUR_BATCH ? 1 + gen_below(&w->g, 5) : 1;
+    if (chance(w, 30))
+        grow_mixed(w);
     grow_operations(w);
+    if (chance(w, 4))
+        grow_long(w);
+    grow_marks(w);
     add_stores(w);
     add_results(w);
     Training *training = &result->graph->training;

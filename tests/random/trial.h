@@ -26,6 +26,8 @@ typedef struct Report {
     uint64_t first, last; /* seeds */
     uint64_t graphs, models, open_steps, steps, directions, failures, executions, by[KIND_COUNT];
     uint64_t merges; /* graphs whose dots the pass merge has merged */
+    uint64_t mixed[2], casts; /* graphs in bf16 and in f16; casts that mixed precision has put into them */
+    uint64_t overflows; /* steps with a gradient that was not finite, in f16 with a scale */
     uint64_t ops[OP_COUNT], cpu_ops[OP_COUNT]; /* graphs that have the operation; those that ran on the CPU */
     double seconds;
 } Report;
@@ -77,6 +79,10 @@ TG_CHECKED bool trial_open(Suite *s, const Trial *t, const Variant *v, int threa
 void trial_write(TgExec *exec, const TgPlan *plan, uint32_t buffer, const Tensor *value, int64_t rows);
 Tensor trial_read(Suite *s, TgExec *exec, const TgPlan *plan, uint32_t buffer, const Type *type, TypeId id,
                   int64_t rows);
+
+/* The pass autocast over graph@model, each of whose values lies as near to what its operation gives for the values that it
+   reads as roundings to the low type allow. False: it failed. */
+TG_CHECKED bool trial_cast(Suite *s, const Trial *t, const Graph *in, Graph **out);
 
 /* One function: function.c; models: steps.c. */
 bool trial_check_function(Suite *s, Trial *t); /* false: it failed */
