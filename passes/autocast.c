@@ -187,8 +187,10 @@ static void say_cast(const Autocast *a, DType to, NodeId value, NodeId reader, c
 
 static const char *why_wide(const Autocast *a, NodeId reader) {
     const Node *node = old(a, reader);
-    if (node->precision == PRECISION_F32)
-        return "f32(x), precision(f32) or --autocast keeps its reader in f32";
+    if (node->precision == PRECISION_F32) {
+        const char *said = a->in->instances.at[tg_locs_first(a->in, node->locs).instance].said;
+        return tg_arena_printf(a->context->arena, "%s keeps its reader in f32", said ? said : "f32(x)");
+    }
     return tg_op((Op)node->op)->cast == CAST_f32 ? "its reader computes in f32" : "element-wise ops compute in f32";
 }
 

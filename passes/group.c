@@ -4,6 +4,7 @@
    position never changes, and a node joins only a group that runs no earlier than all that the node reads: so the order of
    groups is free of cycles by construction, and grouping takes linear time. */
 #include "passes/group.h"
+#include "passes/group_shape.h"
 
 #include "ir/base/map.h"
 #include "passes/rewrite.h"
@@ -44,31 +45,6 @@ bool tg_is_cheap(uint16_t op) {
 static const Type *type_of(const Grouper *g, NodeId id) { return tg_node_type(g->graph, g->func, id); }
 static FuseKind fuse_kind(const Node *node) { return tg_op((Op)node->op)->fuse; }
 
-/* `type` is `domain` without its last dimension, perhaps with a 1 in its place. */
-static bool is_row_shape(const Type *type, const Type *domain) {
-    if (domain->rank == 0 || type->rank + 1 < domain->rank || type->rank > domain->rank)
-        return false;
-    for (int i = 0; i + 1 < domain->rank; i++)
-        if (!tg_dim_equal(type->dims[i], domain->dims[i]))
-            return false;
-    return type->rank + 1 == domain->rank || (type->dims[type->rank - 1].size == 1 && !type->dims[type->rank - 1].batch);
-}
-
-/* A reshape that only adds or drops dimensions of size 1. */
-static bool is_unit_reshape(const Type *from, const Type *to) {
-    int i = 0, j = 0;
-    for (;;) {
-        while (i < from->rank && from->dims[i].size == 1 && !from->dims[i].batch)
-            i++;
-        while (j < to->rank && to->dims[j].size == 1 && !to->dims[j].batch)
-            j++;
-        if (i == from->rank || j == to->rank)
-            return i == from->rank && j == to->rank;
-        if (!tg_dim_equal(from->dims[i++], to->dims[j++]))
-            return false;
-    }
-}
-
 /* Descending: what results, library calls and lone kernels read, and what index maps other than a broadcast's look at. */
 static void mark_memory(Grouper *g) {
     const Func *func = g->func;
@@ -83,7 +59,7 @@ static void mark_memory(Grouper *g) {
         FuseKind kind = fuse_kind(node);
         bool views = node->op == OP_transpose || node->op == OP_slice || node->op == OP_again;
         if (node->op == OP_reshape)
-            views = g->memory[id] || !is_unit_reshape(type_of(g, tg_operand(func, node, 0)), type_of(g, id));
+            views = g->memory[id] || !tg_is_unit_reshape(type_of(g, tg_operand(func, node, 0)), type_of(g, id));
         for (uint32_t i = 0; i < node->operand_count; i++) {
             NodeId operand = tg_operand(func, node, i);
             g->needed[operand] = true;
@@ -119,10 +95,10 @@ static uint32_t view_home(const Grouper *g, NodeId id, const Node *node) {
     if (home == 0)
         return 0;
     const Group *group = &g->out->groups.at[home - 1];
-    if (group->kind != GROUP_ROWS || !is_row_shape(type_of(g, operand), &group->domain))
+    if (group->kind != GROUP_ROWS || !tg_is_row_shape(type_of(g, operand), &group->domain))
         return 0;
     if (node->op == OP_reshape)
-        return is_row_shape(type_of(g, id), &group->domain) ? home : 0;
+        return tg_is_row_shape(type_of(g, id), &group->domain) ? home : 0;
     if (node->op != OP_broadcast || !tg_shape_equal(type_of(g, id), &group->domain))
         return 0;
     for (uint32_t i = 0; i < node->attr->list[0].count; i++)
@@ -325,7 +301,7 @@ static Refusal rows_accept(const Grouper *g, const Group *group, uint32_t index,
         return REFUSED_AXIS;
     if (tg_shape_equal(reduction->is ? &reduction->domain : type_of(g, id), &group->domain))
         return JOINS;
-    bool row_scalar = !reduction->is && group->has_rows && is_row_shape(type_of(g, id), &group->domain);
+    bool row_scalar = !reduction->is && group->has_rows && tg_is_row_shape(type_of(g, id), &group->domain);
     return row_scalar && reads_member(g, node, index) ? JOINS : REFUSED_SHAPE;
 }
 
