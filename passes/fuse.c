@@ -68,12 +68,17 @@ static NodeId body_input(Fuser *f, Body *body, NodeId id) {
     return arg;
 }
 
+/* A number is written where it is used, though a library may want it in memory as well: what it is compared with may need to see that
+   it is 0 (a scaled value is compared with nothing else). */
+static bool is_number(const Node *node) { return node->op == OP_const && node->attr->dense == NULL; }
+
 /* The value of `id` inside the body: a member, something computed again, or an input. */
 static NodeId body_value(Fuser *f, Body *body, NodeId id) {
     if (f->owner[id] == body->group + 1)
         return f->inside[id];
     Place place = f->grouping->place[id];
-    bool member = place == PLACE_GROUP && (f->grouping->group[id] == body->group || f->grouping->again[id]);
+    bool member = place == PLACE_GROUP &&
+                  (f->grouping->group[id] == body->group || f->grouping->again[id] || is_number(tg_node(f->from, id)));
     NodeId value = member || place == PLACE_INLINE ? body_copy(f, body, id) : body_input(f, body, id);
     f->owner[id] = body->group + 1;
     f->inside[id] = value;
