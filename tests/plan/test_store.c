@@ -57,15 +57,18 @@ static void check(Arena *arena, const char *name, const char *body, uint32_t cop
     CU_ASSERT_EQUAL(got, copies);
 }
 
+static void check_case(size_t i) {
+    Arena arena;
+    tg_arena_init(&arena, tg_host());
+    if (setjmp(arena.guard))
+        CU_FAIL_FATAL("out of memory");
+    check(&arena, cases[i].name, cases[i].body, cases[i].copies);
+    tg_arena_deinit(&arena);
+}
+
 static void test_stores(void) {
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        Arena arena;
-        tg_arena_init(&arena, tg_host());
-        if (setjmp(arena.guard))
-            CU_FAIL_FATAL("out of memory");
-        check(&arena, cases[i].name, cases[i].body, cases[i].copies);
-        tg_arena_deinit(&arena);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_case(i);
 }
 
 int main(void) {
