@@ -29,11 +29,13 @@ typedef struct Measure {
 
 /* ---- which values -p f16 stores in f16 ---- */
 
-/* A value is known again in another graph of the same model by its last place, which is its own, and by how many elements it has. */
+/* A value is known again in another graph of the same model by its last place, which is its own, by how many elements it has, and by
+   whether a library makes it. */
 typedef struct Key {
     int64_t elements;
     uint32_t line, instance;
-    uint16_t file, column, end, scaled;
+    uint16_t file, column, end;
+    uint8_t scaled, from_library;
 } Key;
 
 static Loc last_place(const Graph *graph, LocsId locs) {
@@ -42,10 +44,16 @@ static Loc last_place(const Graph *graph, LocsId locs) {
     return places[count ? count - 1 : 0];
 }
 
-static Key key_of(const Graph *graph, LocsId locs, const Type *type) {
+static bool is_library(const Node *node) { return tg_op((Op)node->op)->fuse == FUSE_library; }
+
+/* What a library makes may be rounded behind it. */
+static Key key_of(const Graph *graph, const Func *func, NodeId id) {
     enum { ROWS = 1009 }; /* in place of B: no size of a model */
-    Loc at = last_place(graph, locs);
-    return (Key){tg_type_count(type, ROWS), at.line, at.instance, at.file, at.column, at.end_column, type->scaled};
+    const Node *node = tg_node(func, id);
+    const Type *type = tg_node_type(graph, func, id);
+    Loc at = last_place(graph, node->locs);
+    bool from_library = is_library(node) || (node->op == OP_convert && is_library(tg_node(func, tg_operand(func, node, 0))));
+    return (Key){tg_type_count(type, ROWS), at.line, at.instance, at.file, at.column, at.end_column, type->scaled, from_library};
 }
 
 static bool is_measured(FuncKind kind) { return kind == FUNC_PRE || kind == FUNC_MICRO; }
@@ -68,9 +76,8 @@ static Status find_low(Measure *m) {
     for (uint32_t f = 0; f < m->low_graph->funcs.count; f++) {
         const Func *func = m->low_graph->funcs.at[f];
         for (NodeId id = 1; is_measured(func->kind) && id < func->nodes.count; id++) {
-            const Type *type = tg_node_type(m->low_graph, func, id);
-            Key key = key_of(m->low_graph, tg_node(func, id)->locs, type);
-            if (type->dtype == DT_F16)
+            Key key = key_of(m->low_graph, func, id);
+            if (tg_node_type(m->low_graph, func, id)->dtype == DT_F16)
                 *tg_map_put(&m->low, &key, sizeof key, NULL) = 1;
         }
     }
@@ -178,7 +185,7 @@ static Range *range_of(const Measure *m, const Func *func, Range *const *of_node
 static void mark_low(Measure *m, const Func *func, Range *const *of_node) {
     for (NodeId id = 1; id < func->nodes.count; id++) {
         const Type *type = tg_node_type(m->unfused.kernel, func, id);
-        Key key = key_of(m->unfused.kernel, tg_node(func, id)->locs, type);
+        Key key = key_of(m->unfused.kernel, func, id);
         Op op = tg_node(func, id)->op;
         if (op == OP_call || !tg_is_float(type->dtype) || tg_map_find(&m->low, &key, sizeof key) == NULL)
             continue;
@@ -192,9 +199,9 @@ static void mark_low(Measure *m, const Func *func, Range *const *of_node) {
 static void find_instances(Measure *m, const Func *func, Range *const *of_node) {
     for (NodeId id = 1; id < func->nodes.count; id++) {
         const Node *node = tg_node(func, id);
-        if (of_node[id] && tg_op((Op)node->op)->fuse == FUSE_library)
+        if (of_node[id] && is_library(node))
             add_instance_at(m, of_node[id], of_node[id]->user);
-        for (uint32_t i = 0; tg_op((Op)node->op)->fuse == FUSE_library && i < node->operand_count; i++) {
+        for (uint32_t i = 0; is_library(node) && i < node->operand_count; i++) {
             Range *range = range_of(m, func, of_node, moved_from(m, func, tg_operand(func, node, i)));
             if (range)
                 add_instance_at(m, range, tg_locs_first(m->unfused.kernel, node->locs));
