@@ -127,6 +127,29 @@ static NodeId fold_twice(Builder *b, Op op, NodeId x) {
     return inner->op == op && exact ? tg_operand(b->func, inner, 0) : 0;
 }
 
+static DType dtype_of(const Builder *b, NodeId id) { return tg_node_type(b->graph, b->func, id)->dtype; }
+
+/* Holds every value of `from`. */
+static bool is_wider(DType dtype, DType from) {
+    return dtype == DT_F64 ? tg_is_float(from) && from != DT_F64 : dtype == DT_F32 && tg_is_low(from);
+}
+
+/* Conversion to bf16 takes a denormal as zero: only what was converted to it has none. */
+static bool converts_to_itself(const Builder *b, NodeId id) {
+    const Node *node = node_of(b, id);
+    return dtype_of(b, id) != DT_BF16 || (node->op == OP_convert && dtype_of(b, tg_operand(b->func, node, 0)) != DT_BF16);
+}
+
+/* Of its own type, or a float that was made wider and is made what it was. */
+static NodeId fold_convert(const Builder *b, NodeId x, TypeId type) {
+    const Node *wide = node_of(b, x);
+    if (wide->type == type || wide->op != OP_convert)
+        return x;
+    NodeId before = tg_operand(b->func, wide, 0);
+    bool returns = node_of(b, before)->type == type && is_wider(dtype_of(b, x), dtype_of(b, before));
+    return returns && converts_to_itself(b, before) ? before : x;
+}
+
 static NodeId identity(Builder *b, Op op, const Attr *attr, const NodeId *operands, uint32_t count, TypeId type) {
     NodeId x = operands[0];
     switch (op) {
@@ -137,7 +160,7 @@ static NodeId identity(Builder *b, Op op, const Attr *attr, const NodeId *operan
     case OP_broadcast:
         return fold_broadcast(b, attr, x, type);
     case OP_convert:
-        return x;
+        return fold_convert(b, x, type);
     case OP_slice:
         return x;
     case OP_reverse:

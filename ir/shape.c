@@ -196,7 +196,7 @@ bool shape_same(Shape *s) {
     if (!equal_operands(s, 0))
         return false;
     int64_t axis;
-    if (s->op == OP_detach)
+    if (s->op == OP_detach || s->op == OP_again)
         return true;
     if (s->op == OP_reverse) {
         if (!shape_ascending_axes(s, s->attr->list[0], s->types[0]))
