@@ -56,11 +56,34 @@ static const Small small[] = {
     {"models/gpt.tg", "--set T=16 --set L=2 --set H=2 --set C=32 --set batch=32 --set drop=0.1", "--steps 4", true},
     {"models/gpt.tg", "-p bf16 --set T=256 --set L=1 --set H=2 --set C=16 --set batch=32", "--steps 2", true}, /* attention by blocks */
     {"models/gpt.tg", "-p f16 --set T=256 --set L=1 --set H=2 --set C=16 --set batch=32", "--steps 2", true},
-    {"models/gpt.tg", "-p bf16 --set T=16 --set L=1 --set H=2 --set C=32 --set batch=32", "--steps 2", true},
     {"models/llama.tg", "--set T=16 --set L=2 --set H=4 --set KV=2 --set C=32 --set F=48 --set batch=32", "--steps 4", true},
     {"models/lstm.tg", "--set T=8 --set C=24", "--steps 4", true},
 };
 enum { SMALL = sizeof small / sizeof *small };
+
+/* In the low types; with dropout where a model has it. */
+static const Run low_runs[] = {
+    {0, "", "--threads 1"},
+    {0, "", "--threads 3"},
+    {0, "--no-fuse", "--threads 2"},
+    {0, "--recompute full", ""},
+    {1, "--set lanes=4", ""},
+    {1, "--set lanes=4 --set micro=8 --no-fuse", "--threads 3"},
+};
+enum { LOW_RUNS = sizeof low_runs / sizeof *low_runs, LOW_GROUPS = 2 };
+
+#define LOW_GPT "--set T=16 --set L=2 --set H=2 --set C=32 --set batch=32 --set drop=0.1"
+#define LOW_LLAMA "--set T=16 --set L=2 --set H=4 --set KV=2 --set C=32 --set F=48 --set batch=32"
+static const Small low[] = {
+    {"models/digits.tg", "-p bf16", "--epochs 1", false},
+    {"models/digits.tg", "-p f16", "--epochs 1", false},
+    {"models/gpt.tg", "-p bf16 " LOW_GPT, "--steps 2", true},
+    {"models/gpt.tg", "-p f16 " LOW_GPT, "--steps 2", true},
+    {"models/llama.tg", "-p bf16 " LOW_LLAMA, "--steps 2", true},
+    {"models/llama.tg", "-p f16 " LOW_LLAMA, "--steps 2", true},
+    {"models/lstm.tg", "-p bf16 --set T=8 --set C=24 --set batch=32", "--steps 2", true},
+};
+enum { LOW = sizeof low / sizeof *low };
 
 static const char *big_data; /* $TG_DATA as this program was started */
 
@@ -113,11 +136,18 @@ static void texts(Scratch *scratch) {
             bits_of(scratch, &small[i], batch_runs, RUNS, GROUPS);
 }
 
+static void lows(Scratch *scratch) {
+    for (int i = 0; i < LOW; i++)
+        if (!low[i].text || big_data != NULL)
+            bits_of(scratch, &low[i], low_runs, LOW_RUNS, LOW_GROUPS);
+}
+
 static void slices(Scratch *scratch) {
     static const Small head = {"tests/program/Inputs/head.tg", "", "", false};
     bits_of(scratch, &head, slice_runs, SLICE_RUNS, SLICE_GROUPS);
 }
 
+static void run_lows(void) { scratch_run(lows); }
 static void run_slices(void) { scratch_run(slices); }
 static void run_tables(void) { scratch_run(tables); }
 static void run_texts(void) { scratch_run(texts); }
@@ -128,6 +158,7 @@ int main(void) {
     CU_pSuite suite = CU_add_suite("bits", NULL, NULL);
     CU_add_test(suite, "digits, custom", run_tables);
     CU_add_test(suite, "gpt, in bf16 and f16 too, llama, lstm", run_texts);
+    CU_add_test(suite, "digits, gpt, llama, lstm in bf16 and f16", run_lows);
     CU_add_test(suite, "a head in slices", run_slices);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
