@@ -76,6 +76,7 @@ typedef struct Lower {
     LoopId *reduced;      /* by node: a reduction's value, in its row */
     NodeId *label;        /* by node: of a sum with one element that is not 0, what says where it is; 0: of all others */
     const Index *row;     /* flat index of the reduced values that `reduced` holds */
+    bool empty_rows;      /* rows have no elements: no element's place tells its row, and none is computed */
     uint32_t *dense;      /* by node: 1 + the buffer that holds a constant's numbers */
     int stage;            /* reductions of a lower level are known */
     Vec(Var) vars;

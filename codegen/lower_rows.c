@@ -330,6 +330,7 @@ void tg_lower_rows(Lower *l, const Nest *nest) {
     tg_index_add(l, &r.place, &row, nest->width);
     tg_index_add(l, &r.place, &column, 1);
     l->row = &row;
+    l->empty_rows = nest->width == 0 && !nest->flat;
     plan(&r);
     Span span = tg_lower_span(l, nest, nest->batch_rows);
     if (nest->flat) {
@@ -346,4 +347,5 @@ void tg_lower_rows(Lower *l, const Nest *nest) {
     if (nest->batch_rows)
         clear_rows(&r, span);
     l->row = NULL;
+    l->empty_rows = false;
 }

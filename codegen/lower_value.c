@@ -170,7 +170,7 @@ static LoopId emit_reduce(Lower *l, NodeId id, const Place *place) {
     if (l->label[id] != 0)
         return emit_pick(l, id, place);
     Index flat = tg_place_flatten(l, place, tg_node_type(l->graph, l->func, id));
-    if (l->reduced[id] != 0 && l->row != NULL && tg_index_equal(&flat, l->row))
+    if (l->reduced[id] != 0 && l->row != NULL && (l->empty_rows || tg_index_equal(&flat, l->row)))
         return l->reduced[id];
     tg_lower_fail(l, id, TG_INTERNAL, "a reduction is read outside of its row");
     return zero_of(l, id);

@@ -178,6 +178,11 @@ static const LoweredCase ROWS[] = {
      "%1 : f32[B, 3, 9] = arg index=0 \"x\" %2 : f32[3, B, 9] = transpose %1 perm=[1, 0, 2] "
      "%3 : f32[3, B] = reduce_sum %2 axes=2 %4 : f32[3, B] = exp %3 return y %4",
      4, 3, F32},
+    {"rows without elements that read a row's sum", "%x: f32[7, 2, 0]",
+     "%1 : f32[7, 2, 0] = arg index=0 \"x\" %2 : f32[7, 2] = reduce_sum %1 axes=2 %3 : f32[7, 2] = exp %2 "
+     "%4 : f32[7, 2, 0] = broadcast %3 dims=[0, 1] %5 : f32[7, 2, 0] = mul %1, %4 %6 : f32[7, 2] = reduce_sum %5 axes=2 "
+     "return y %5 return s %6",
+     1, 1, F32},
 };
 
 static const LoweredCase COLUMNS[] = {
