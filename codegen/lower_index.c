@@ -1,4 +1,5 @@
 /* Symbolic places: sums of digits of loop variables. */
+#include "codegen/divisor.h"
 #include "codegen/lower.h"
 
 #include <string.h>
@@ -255,15 +256,6 @@ LoopId tg_index_address(Lower *l, const Index *index, int64_t *stride) {
     return sum_value(l, index, whole);
 }
 
-static int64_t gcd(int64_t a, int64_t b) {
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 void tg_index_measure(Lower *l, const Index *index) {
     for (uint32_t i = 0; i < index->count; i++) {
         const Term *term = &index->at[i];
@@ -275,8 +267,8 @@ void tg_index_measure(Lower *l, const Index *index) {
         if (var->kind != VAR_LOOP)
             continue;
         if (term->div > 1)
-            l->common = gcd(l->common, term->div);
+            l->common = tg_common_divisor(l->common, term->div);
         if (term->div * term->mod < var->extent)
-            l->common = gcd(l->common, term->div * term->mod);
+            l->common = tg_common_divisor(l->common, term->div * term->mod);
     }
 }

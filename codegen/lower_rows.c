@@ -3,6 +3,7 @@
 
    A row is computed in stages: a stage is one vector loop that makes the reductions which need only those of earlier
    stages. What a later stage needs again is kept in a scratch row where that is cheaper than computing it again. */
+#include "codegen/divisor.h"
 #include "codegen/lower.h"
 
 enum { SCRATCH_LIMIT = 1 << 19 /* bytes, all rows of a kernel */, MAX_STAGES = 15, MAX_PIECES = 64 };
@@ -51,11 +52,7 @@ static void measure_pointwise(Lower *l, Nest *nest) {
     nest->batch_rows = leading;
     nest->width = l->common;
     if (leading && l->common < count)
-        for (int64_t rest = count / l->capacity; rest != 0;) {
-            int64_t next = nest->width % rest;
-            nest->width = rest;
-            rest = next;
-        }
+        nest->width = tg_common_divisor(nest->width, count / l->capacity);
     nest->rows = count ? count / nest->width : 0;
     if (nest->rows <= 1)
         nest->flat = true;

@@ -1,6 +1,7 @@
 /* Chains: runs of steps in which the records that a part of a step writes are made of the same records, whatever the chain has
    written before. A thread that keeps its records from step to step waits for nobody, and finds them in its cache. A chain is found by shape
    alone, so tasks, and with them bits, are the same for any number of threads. */
+#include "codegen/divisor.h"
 #include "codegen/plan_func.h"
 
 #include "ir/attention.h"
@@ -18,15 +19,6 @@ typedef struct Growing {
     int64_t parts;
     bool *written; /* per node that is a step: by this chain */
 } Growing;
-
-static int64_t common_divisor(int64_t a, int64_t b) {
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
 
 /* Records one after the other, none empty. */
 static bool is_by_records(const Type *type) {
@@ -130,7 +122,7 @@ static int64_t parts_of_rows(const FuncPlan *f, const Growing *g, NodeId id, con
     bool fits = dot->groups == 1 && dot->m % dot->tile_m == 0 && dot->out_m * rows == record_elements(f, id) &&
                 !is_written(f, g, tg_operand(f->func, tg_step_node(f, id), 1)) &&
                 (!is_written(f, g, a) || dot->a_m * rows == record_elements(f, a));
-    return fits ? common_divisor(g->parts, dot->m / dot->tile_m) : 0;
+    return fits ? tg_common_divisor(g->parts, dot->m / dot->tile_m) : 0;
 }
 
 /* Whether a record's groups of this operand lie in its own record. */
