@@ -4,20 +4,20 @@
 
 #include <string.h>
 
-typedef enum Native { UNIT_ALWAYS, UNIT_BF16, UNIT_F16, UNIT_NEVER } Native;
+typedef enum Native { UNIT_ALWAYS, UNIT_BF16, UNIT_NEVER } Native;
 
 typedef struct PrecisionRow {
     const char *name;
     DType low;
-    Native unit;               /* what computes in it natively */
+    Native unit;              /* what computes in it natively */
     const char *without_unit; /* what happens otherwise */
 } PrecisionRow;
 
 static const PrecisionRow precisions[] = {
     {"f32", DT_F32, UNIT_ALWAYS, NULL},
     {"tf32", DT_F32, UNIT_NEVER, "is computed as f32: tf32 is a type of GPUs"},
-    {"bf16", DT_BF16, UNIT_BF16, "is emulated: this processor has no bf16 units, and it will be slower than f32"},
-    {"f16", DT_F16, UNIT_F16, "is stored in half and computed in f32: this processor has no f16 units"},
+    {"bf16", DT_BF16, UNIT_BF16, "is emulated: this processor has no bf16 units"},
+    {"f16", DT_F16, UNIT_NEVER, "is stored in half and computed in f32: this processor has no f16 units"},
 };
 enum { PRECISIONS = sizeof precisions / sizeof *precisions, AUTO = PRECISIONS, NAMES };
 
@@ -25,7 +25,7 @@ static bool has_unit(Native unit) {
     switch (unit) {
     case UNIT_ALWAYS: return true;
     case UNIT_BF16: return __builtin_cpu_supports("avx512bf16");
-    default: return false; /* f32 is what dots of f16 are computed in on every processor so far */
+    default: return false; /* dots of f16 are computed in f32 on every processor so far */
     }
 }
 
